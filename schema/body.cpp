@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "schema/body.hpp"
+
+#include <cstdint>
+
+#include "schema/limits.hpp"
+
+namespace millrace {
+
+namespace {
+
+using flatbuffers::Offset;
+using flatbuffers::String;
+using flatbuffers::Vector;
+
+/// Walks what the verifier accepted and adds up the bytes of all vectors and strings. FlatBuffers
+/// lets tables share vectors, so a small buffer can claim terabytes: the walk stops at the first
+/// vector that passes the budget. The verifier (2.0.8) checks the alignment of a vector's length,
+/// not of its elements: that is done here too.
+class vector_audit {
+public:
+  explicit vector_audit(std::size_t budget) : budget_(budget) {}
+
+  bool ok() const { return ok_; }
+
+  template <class T> void scalars(const Vector<T> *v) {
+    if (v != nullptr)
+      take(v->Data(), v->size(), sizeof(T), alignof(T));
+  }
+  template <class T> void structs(const Vector<const T *> *v) {
+    if (v != nullptr)
+      take(v->Data(), v->size(), sizeof(T), alignof(T));
+  }
+  void text(const String *s) {
+    if (s != nullptr)
+      take(s->Data(), s->size(), 1, 1);
+  }
+  void texts(const Vector<Offset<String>> *v) {
+    tables(v, [this](const String &s) { text(&s); });
+  }
+  template <class T, class F> void tables(const Vector<Offset<T>> *v, F &&each) {
+    if (v == nullptr)
+      return;
+    take(v->Data(), v->size(), sizeof(Offset<T>), alignof(Offset<T>));
+    for (flatbuffers::uoffset_t i = 0; ok_ && i < v->size(); ++i)
+      each(*v->Get(i));
+  }
+
+private:
+  void take(const void *data, std::size_t count, std::size_t size, std::size_t alignment) {
+    const auto bytes = count * size; // a count is 32 bits, a size is small
+    if (bytes > budget_ || (count > 0 && reinterpret_cast<std::uintptr_t>(data) % alignment != 0)) {
+      ok_ = false;
+      return;
+    }
+    budget_ -= bytes;
+  }
+
+  std::size_t budget_;
+  bool ok_ = true;
+};
+
+void visit(vector_audit &a, const wire::GroupKey *key) {
+  if (key == nullptr)
+    return;
+  a.text(key->run());
+  a.text(key->env());
+  a.text(key->task());
+  a.text(key->group());
+}
+
+void visit(vector_audit &a, const wire::Array *array) {
+  if (array == nullptr)
+    return;
+  a.text(array->name());
+  a.scalars(array->shape());
+}
+
+void visit(vector_audit &a, const wire::ArrayShape *array) {
+  if (array == nullptr)
+    return;
+  a.text(array->name());
+  a.scalars(array->shape());
+}
+
+void visit(vector_audit &a, const wire::Node &node) {
+  a.scalars(node.token_ids());
+  a.scalars(node.mask());
+  a.scalars(node.is_content());
+  a.scalars(node.logprobs());
+  a.scalars(node.advantages());
+  a.scalars(node.reference_logprobs());
+  a.scalars(node.rl_weights());
+  a.scalars(node.ce_weights());
+  a.scalars(node.ref_kl_weights());
+  a.scalars(node.mm_token_type_ids());
+  visit(a, node.routed_experts());
+  a.tables(node.tensors(), [&a](const wire::Array &array) { visit(a, &array); });
+}
+
+void visit(vector_audit &a, const wire::EpisodeFrame &root) {
+  visit(a, root.key());
+  a.text(root.episode());
+  a.texts(root.roles());
+  a.tables(root.nodes(), [&a](const wire::Node &node) { visit(a, node); });
+  if (const auto *finish = root.finish(); finish != nullptr) {
+    a.text(finish->reason());
+    a.tables(finish->traces(), [&a](const wire::TraceResult &trace) {
+      a.text(trace.id());
+      a.text(trace.agent());
+    });
+  }
+}
+
+void visit(vector_audit &a, const wire::SealedIndex &root) {
+  a.tables(root.frames(), [&a](const wire::SealedFrame &f) { a.structs(f.extents()); });
+}
+
+void visit(vector_audit &a, const wire::TraceHeader &trace) {
+  a.text(trace.id());
+  a.text(trace.agent());
+  a.scalars(trace.node_parents());
+  a.scalars(trace.node_roles());
+  a.scalars(trace.node_flags());
+  a.scalars(trace.node_tokens());
+  a.scalars(trace.node_trainable());
+  a.tables(trace.branches(), [&a](const wire::BranchHeader &branch) {
+    visit(a, branch.routed_experts());
+    a.tables(branch.tensors(), [&a](const wire::ArrayShape &array) { visit(a, &array); });
+    a.scalars(branch.image_runs());
+    a.scalars(branch.image_grid_thw());
+  });
+}
+
+void visit(vector_audit &a, const wire::GroupHeader &root) {
+  visit(a, root.key());
+  a.text(root.source());
+  a.texts(root.roles());
+  a.tables(root.episodes(), [&a](const wire::EpisodeHeader &episode) {
+    a.text(episode.id());
+    a.text(episode.reason());
+    a.tables(episode.traces(), [&a](const wire::TraceHeader &trace) { visit(a, trace); });
+  });
+}
+
+void visit(vector_audit &a, const wire::GroupAnnotations &root) {
+  visit(a, root.key());
+  a.text(root.source());
+  a.text(root.algorithm());
+  a.tables(root.traces(), [&a](const wire::TraceAnnotation &trace) {
+    a.tables(trace.samples(), [](const wire::SampleAnnotation &) {});
+  });
+}
+
+void visit(vector_audit &a, const wire::BinPlan &root) {
+  a.tables(root.groups(), [&a](const wire::GroupRef &group) {
+    visit(a, group.key());
+    a.text(group.source());
+  });
+  a.structs(root.pieces());
+}
+
+void visit(vector_audit &a, const wire::Stream *stream) {
+  if (stream == nullptr)
+    return;
+  a.scalars(stream->encodings());
+  a.scalars(stream->values());
+}
+
+void visit(vector_audit &a, const wire::MicroBatch &root) {
+  a.scalars(root.input_ids());
+  a.scalars(root.flags());
+  a.scalars(root.sequence_lengths());
+  a.scalars(root.sequence_envs());
+  a.texts(root.env_names());
+  for (const auto *stream :
+       {root.inference_logprobs(), root.temperatures(), root.advantages(), root.ref_logprobs(),
+        root.rl_weights(), root.ce_weights(), root.ref_kl_weights()})
+    visit(a, stream);
+  a.scalars(root.mm_token_type_ids());
+  visit(a, root.routed_experts());
+  a.tables(root.mm_kwargs(), [&a](const wire::Array &array) { visit(a, &array); });
+  a.structs(root.origins());
+}
+
+void visit(vector_audit &a, const wire::GroupSize &root) { visit(a, root.key()); }
+
+void visit(vector_audit &a, const wire::EpisodeText &root) {
+  visit(a, root.key());
+  a.text(root.episode());
+  a.tables(root.nodes(), [&a](const wire::NodeText &node) {
+    a.text(node.role());
+    a.text(node.content());
+  });
+}
+
+void visit(vector_audit &a, const wire::RecordingIndex &root) {
+  a.tables(root.groups(), [&a](const wire::GroupCount &group) { visit(a, group.key()); });
+}
+
+} // namespace
+
+template <class T> result<body<T>> parse(frame bytes, const std::shared_ptr<memory_meter> &meter) {
+  constexpr std::size_t smallest = 8 + flatbuffers::kFileIdentifierLength;
+  const char *identifier = body_identifier<T>;
+  if (bytes.size() > limits::body_bytes)
+    return fail(errc::too_large, "{} body of {} bytes, at most {} are allowed", identifier,
+                bytes.size(), limits::body_bytes);
+  if (bytes.size() < smallest)
+    return fail(errc::bad_format, "{} body of {} bytes is too short", identifier, bytes.size());
+  if (reinterpret_cast<std::uintptr_t>(bytes.data()) % limits::body_alignment != 0)
+    bytes = frame::copy_of(bytes.bytes(), meter);
+
+  const auto *data = reinterpret_cast<const std::uint8_t *>(bytes.data());
+  if (!flatbuffers::BufferHasIdentifier(data, identifier))
+    return fail(errc::bad_format, "not a {} body: another identifier", identifier);
+  constexpr flatbuffers::uoffset_t depth = 16;
+  flatbuffers::Verifier verifier(data, bytes.size(), depth,
+                                 static_cast<flatbuffers::uoffset_t>(bytes.size() / 8));
+  if (!verifier.VerifyBuffer<T>(identifier))
+    return fail(errc::bad_format, "{} body of {} bytes does not verify", identifier, bytes.size());
+  const auto *table = flatbuffers::GetRoot<T>(data);
+  vector_audit audit(bytes.size());
+  visit(audit, *table);
+  if (!audit.ok())
+    return fail(errc::bad_format,
+                "{} body of {} bytes: vectors overlap beyond its size or are misaligned",
+                identifier, bytes.size());
+  return body<T>(std::move(bytes), table);
+}
+
+template result<body<wire::EpisodeFrame>> parse(frame, const std::shared_ptr<memory_meter> &);
+template result<body<wire::SealedIndex>> parse(frame, const std::shared_ptr<memory_meter> &);
+template result<body<wire::GroupHeader>> parse(frame, const std::shared_ptr<memory_meter> &);
+template result<body<wire::GroupAnnotations>> parse(frame, const std::shared_ptr<memory_meter> &);
+template result<body<wire::BinPlan>> parse(frame, const std::shared_ptr<memory_meter> &);
+template result<body<wire::MicroBatch>> parse(frame, const std::shared_ptr<memory_meter> &);
+template result<body<wire::GroupSize>> parse(frame, const std::shared_ptr<memory_meter> &);
+template result<body<wire::EpisodeText>> parse(frame, const std::shared_ptr<memory_meter> &);
+template result<body<wire::RecordingIndex>> parse(frame, const std::shared_ptr<memory_meter> &);
+
+} // namespace millrace

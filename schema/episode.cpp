@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "schema/episode.hpp"
+
+#include <cmath>
+
+#include "schema/limits.hpp"
+
+namespace millrace {
+
+namespace {
+
+std::optional<std::span<const float>> optional_span(const flatbuffers::Vector<float> *vector) {
+  if (vector == nullptr)
+    return std::nullopt;
+  return span_of(vector);
+}
+
+status check_array_of(const wire::Array *array, const message &parts) {
+  if (array == nullptr)
+    return {};
+  auto view = view_array(*array, parts);
+  if (!view)
+    return tl::unexpected(view.error());
+  return {};
+}
+
+status check_checksum(const wire::Array *array, const message &parts) {
+  if (array == nullptr)
+    return {};
+  return check_array(*array, *view_array(*array, parts));
+}
+
+std::string place_of(const wire::EpisodeFrame &frame, const wire::Node &node) {
+  return fmt::format("episode '{}', trace {}, node {}", text_of(frame.episode()), node.trace(),
+                     node.index());
+}
+
+status check_finish(const wire::EpisodeFrame &frame, const wire::EpisodeEnd &finish) {
+  const auto place = fmt::format("episode '{}', finish", text_of(frame.episode()));
+  if (static_cast<int>(finish.status()) > static_cast<int>(wire::EpisodeStatus::Rejected))
+    return with_context(
+        {errc::bad_value, fmt::format("unknown status {}", static_cast<int>(finish.status()))},
+        place);
+  if (finish.frames() != frame.frame() + 1)
+    return with_context({errc::bad_value, fmt::format("it stands in frame {} and counts {} frames",
+                                                      frame.frame(), finish.frames())},
+                        place);
+  if (finish.tokens() > limits::tokens_per_episode)
+    return with_context({errc::too_large, fmt::format("{} tokens, at most {} are allowed",
+                                                      finish.tokens(), limits::tokens_per_episode)},
+                        place);
+  if (finish.traces() == nullptr)
+    return {};
+  for (flatbuffers::uoffset_t i = 0; i < finish.traces()->size(); ++i)
+    if (const auto reward = finish.traces()->Get(i)->reward(); !std::isfinite(reward))
+      return with_context({errc::bad_value, fmt::format("reward of trace {} is {}", i, reward)},
+                          place);
+  return {};
+}
+
+status check_names(const wire::EpisodeFrame &frame) {
+  const auto env = text_of(frame.key()->env());
+  if (env.empty() || env == "all")
+    return fail(errc::bad_value, "episode '{}': key.env is '{}': {}", text_of(frame.episode()), env,
+                env.empty() ? "an environment needs a name" : "that name is reserved");
+  if (frame.episode()->size() == 0)
+    return fail(errc::bad_value, "an episode of environment '{}' has no id", env);
+  return {};
+}
+
+} // namespace
+
+std::string group_key::text() const {
+  return fmt::format("{}/{}/{}{}", env, task, group, run.empty() ? "" : " of run " + run);
+}
+
+group_key key_of(const wire::GroupKey &key) {
+  return {std::string(text_of(key.run())), std::string(text_of(key.env())),
+          std::string(text_of(key.task())), std::string(text_of(key.group()))};
+}
+
+flatbuffers::Offset<wire::GroupKey> create_key(flatbuffers::FlatBufferBuilder &builder,
+                                               const group_key &key) {
+  const auto run = builder.CreateString(key.run);
+  const auto env = builder.CreateString(key.env);
+  const auto task = builder.CreateString(key.task);
+  const auto group = builder.CreateString(key.group);
+  return wire::CreateGroupKey(builder, run, env, task, group);
+}
+
+result<episode_frame> episode_frame::parse(message parts,
+                                           const std::shared_ptr<memory_meter> &meter) {
+  if (parts.empty() || parts.size() > limits::parts)
+    return fail(errc::bad_format, "an episode frame of {} parts", parts.size());
+  auto table = millrace::parse<wire::EpisodeFrame>(parts.front(), meter);
+  if (!table)
+    return tl::unexpected(std::move(table).error());
+  parts.front() = table->bytes();
+  if (const auto *nodes = (*table)->nodes(); nodes != nullptr)
+    for (const auto *node : *nodes) {
+      auto found = check_array_of(node->routed_experts(), parts);
+      if (found && node->tensors() != nullptr)
+        for (const auto *tensor : *node->tensors())
+          if (found)
+            found = check_array_of(tensor, parts);
+      if (!found)
+        return with_context(std::move(found).error(), place_of(**table, *node));
+    }
+  return episode_frame(std::move(*table), std::move(parts));
+}
+
+std::uint32_t episode_frame::node_count() const noexcept {
+  return body_->nodes() == nullptr ? 0 : body_->nodes()->size();
+}
+
+std::uint64_t episode_frame::bytes() const noexcept {
+  std::uint64_t sum = 0;
+  for (const auto &part : parts_)
+    sum += part.size();
+  return sum;
+}
+
+node_view episode_frame::node(std::uint32_t i) const {
+  const auto &in = *body_->nodes()->Get(i);
+  node_view out;
+  out.parent = in.parent();
+  if (const auto *roles = body_->roles(); roles != nullptr && in.role() < roles->size())
+    out.role = text_of(roles->Get(in.role()));
+  out.sampled = in.sampled();
+  out.token_ids = span_of(in.token_ids());
+  out.mask = span_of(in.mask());
+  out.is_content = span_of(in.is_content());
+  out.logprobs = span_of(in.logprobs());
+  out.advantages = optional_span(in.advantages());
+  out.reference_logprobs = optional_span(in.reference_logprobs());
+  out.rl_weights = optional_span(in.rl_weights());
+  out.ce_weights = optional_span(in.ce_weights());
+  out.ref_kl_weights = optional_span(in.ref_kl_weights());
+  if (in.mm_token_type_ids() != nullptr)
+    out.mm_token_type_ids = span_of(in.mm_token_type_ids());
+  // parse() has read these descriptors: they are good.
+  if (in.routed_experts() != nullptr)
+    out.routed_experts = *view_array(*in.routed_experts(), parts_);
+  if (in.tensors() != nullptr)
+    for (const auto *tensor : *in.tensors())
+      out.tensors.push_back(*view_array(*tensor, parts_));
+  return out;
+}
+
+status check_elements(const episode_frame &frame, const element_limits &demands) {
+  const auto &table = frame.table();
+  MILLRACE_TRY(check_names(table));
+  for (std::uint32_t i = 0; i < frame.node_count(); ++i) {
+    const auto &node = *table.nodes()->Get(i);
+    auto found = check_node(frame.node(i), demands.vocab_size);
+    if (found && node.index() >= limits::nodes_per_trace)
+      found = fail(errc::too_large, "a trace has at most {} nodes", limits::nodes_per_trace);
+    if (found && (node.parent() < -1 || node.parent() >= static_cast<std::int64_t>(node.index())))
+      found = fail(errc::bad_value, "parent {} does not come before it", node.parent());
+    if (found && (table.roles() == nullptr || node.role() >= table.roles()->size()))
+      found = fail(errc::bad_value, "role {} is not in the frame's table", node.role());
+    if (found)
+      found = check_checksum(node.routed_experts(), frame.parts());
+    if (found && node.tensors() != nullptr)
+      for (const auto *tensor : *node.tensors())
+        if (found)
+          found = check_checksum(tensor, frame.parts());
+    if (!found)
+      return with_context(std::move(found).error(), place_of(table, node));
+  }
+  if (table.finish() != nullptr)
+    MILLRACE_TRY(check_finish(table, *table.finish()));
+  return {};
+}
+
+} // namespace millrace

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace millrace::limits {
+
+/// A FlatBuffer, encoded or received. Source: FlatBuffers 2.0.8 builds buffers over 2 GiB silently
+/// wrong; half of that leaves room for what a builder adds. Unit: bytes.
+inline constexpr std::size_t body_bytes = std::size_t{1} << 30;
+
+/// One raw array part. Unit: bytes.
+inline constexpr std::size_t array_part_bytes = std::size_t{64} << 20;
+
+/// Parts of one message or record, the body included.
+inline constexpr std::size_t parts = 65'536;
+
+/// Alignment that parse() asks of a buffer's address: the most that the wire gives. Unit: bytes.
+inline constexpr std::size_t body_alignment = 8;
+
+/// Frames of an episode smaller than this are copied into one slab when it is sealed. Unit: bytes.
+inline constexpr std::size_t seal_copy_below = 64 * 1024;
+
+/// Dimensions of a raw array.
+inline constexpr std::size_t array_rank = 8;
+
+/// Nodes of one trace, traces of one episode.
+inline constexpr std::size_t nodes_per_trace = 1'000'000;
+inline constexpr std::size_t traces_per_episode = 65'535;
+
+/// Tokens of one episode: offsets and lengths of a sample fit 32 bits.
+inline constexpr std::uint64_t tokens_per_episode = std::uint64_t{1} << 31;
+
+} // namespace millrace::limits
