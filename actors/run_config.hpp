@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "actors/planner/planner_config.hpp"
+#include "actors/reader/source_config.hpp"
+#include "runtime/result.hpp"
+
+namespace millrace {
+
+/// How many actors of each stage a run has. Config keys: env_reader.instances and so on.
+/// Range of each: 1 to 1,024. More use more cores; results do not depend on them if deterministic.
+struct stage_counts {
+  std::uint32_t env_readers = 1; ///< share one recording: reader i takes every n-th group
+  std::uint32_t assemblers = 1;
+  std::uint32_t scorers = 1;
+  std::uint32_t packers = 1;
+};
+
+/// Everything that a run is told. Filled and checked by config/, used by actors/run.
+struct run_config {
+  /// Key: run.id. Printed, and written into what the run leaves. Default: the config file's name
+  /// without its ending. 1 to 128 bytes.
+  std::string id;
+
+  /// Key: state. Folder for what the run keeps (the quarantine file). Default: none; a run then
+  /// makes a new one. A folder that is given is created if it is not there; runs are not resumed
+  /// from it yet.
+  std::filesystem::path state;
+
+  source_config source;
+  stage_counts instances;
+  batch_config batch;
+  planner_config planner;
+
+  /// Key: deterministic. The planner takes groups in the order of the source, so that the same
+  /// recording and config give byte-identical micro batches. Default: false. True costs waiting
+  /// where groups complete out of order.
+  bool deterministic = false;
+
+  /// Key: vocab_size. Token ids are below it; an episode with another id is rejected. Range: 1 to
+  /// 2,147,483,647. Default: 2,147,483,647 (only ids that do not fit are rejected). Set it to the
+  /// model's: one id too large ends a trainer.
+  std::uint32_t vocab_size = 2'147'483'647;
+
+  /// Key: runtime.workers. Threads that run actors. Range: 0 (as many as there are cores) to 1,024.
+  /// Default: 0.
+  std::uint32_t workers = 0;
+
+  /// Key: memory.limit. Unit: bytes, also written "4GiB". Bytes of episodes that the process holds
+  /// before readers pause. Range: 1 MiB to 1 EiB. Default: 4 GiB. Too little for one step stalls
+  /// readers; more only lets them run further ahead.
+  std::uint64_t memory_limit = std::uint64_t{4} << 30;
+
+  /// Rules between the fields, of all parts: all that are broken, each with its keys' full names.
+  std::vector<error> validate() const;
+};
+
+} // namespace millrace
