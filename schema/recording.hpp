@@ -108,9 +108,10 @@ public:
   /// True once the closing index was read: its writer called finish().
   bool finished() const noexcept { return index_.has_value(); }
   const std::optional<body<wire::RecordingIndex>> &index() const noexcept { return index_; }
+  /// The first 1,000 damaged places; then how many there are, and the bytes skipped over all.
   const std::vector<recording_damage> &damage() const noexcept { return damage_; }
-  /// Bytes over all of damage().
-  std::uint64_t bytes_skipped() const noexcept;
+  std::uint64_t damage_count() const noexcept { return damage_count_; }
+  std::uint64_t bytes_skipped() const noexcept { return bytes_skipped_; }
   const std::optional<torn_tail> &torn() const noexcept { return torn_; }
   /// Records returned by next().
   std::uint64_t records() const noexcept { return records_; }
@@ -124,7 +125,8 @@ private:
   result<record> read_body(const recording_format::record_header &header) const;
   void skip_broken(const recording_format::record_header &header, std::string reason);
   void skip_to(std::uint64_t offset, std::string reason);
-  void close(const record &last);
+  void report(recording_damage what);
+  void read_index(const record &last);
   void read_tail();
 
   frame bytes_;
@@ -134,6 +136,8 @@ private:
   std::uint64_t records_ = 0;
   std::uint64_t rescan_budget_ = 0;
   std::vector<recording_damage> damage_;
+  std::uint64_t damage_count_ = 0;
+  std::uint64_t bytes_skipped_ = 0;
   std::optional<torn_tail> torn_;
   std::optional<body<wire::RecordingIndex>> index_;
 };

@@ -64,6 +64,8 @@ private:
   };
 
   group_state &group_of(const wire::GroupKey &key);
+  /// The state that this frame adds to; nullptr if it repeats what is there.
+  episode_state *open_episode(group_state &group, const wire::EpisodeFrame &head);
   void set_size(group_state &group, std::uint32_t size);
 
   std::map<group_key, std::size_t> places_;

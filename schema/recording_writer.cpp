@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "schema/recording_writer.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/crc32c.hpp"
+#include "schema/limits.hpp"
+
+namespace millrace {
+
+namespace format = recording_format;
+
+namespace {
+
+constexpr std::array<std::byte, format::alignment> zeros{};
+
+template <class T> std::span<const std::byte> bytes_of(const T &value) {
+  return std::as_bytes(std::span(&value, 1));
+}
+
+/// Zeros that bring `size` bytes to the alignment.
+std::span<const std::byte> filling_after(std::size_t size) {
+  return std::span(zeros).first((format::alignment - size % format::alignment) % format::alignment);
+}
+
+/// The longest prefix of at most `limit` bytes that does not end within a UTF-8 character.
+std::string_view cut_at_character(std::string_view text, std::size_t limit) {
+  if (text.size() <= limit)
+    return text;
+  while (limit > 0 && (static_cast<unsigned char>(text[limit]) & 0xC0U) == 0x80U)
+    --limit;
+  return text.substr(0, limit);
+}
+
+result<message> encode_index(const recording_counts &counts, std::uint64_t records) {
+  std::size_t size = 4096; // an upper bound
+  for (const auto &group : counts.groups)
+    size += 256 + group.key.run.size() + group.key.env.size() + group.key.task.size() +
+            group.key.group.size();
+  if (size > limits::body_bytes)
+    return fail(errc::too_large, "{} groups are too many for one recording; write several",
+                counts.groups.size());
+  flatbuffers::FlatBufferBuilder builder;
+  std::vector<flatbuffers::Offset<wire::GroupCount>> groups;
+  groups.reserve(counts.groups.size());
+  for (const auto &group : counts.groups)
+    groups.push_back(wire::CreateGroupCount(builder, create_key(builder, group.key), group.size,
+                                            group.ok, group.errored, group.cancelled,
+                                            group.rejected, group.nodes, group.tokens));
+  const auto root = wire::CreateRecordingIndex(
+      builder, counts.episodes, counts.nodes, counts.tokens, builder.CreateVector(groups), records);
+  return message{finish_body<wire::RecordingIndex>(builder, root)};
+}
+
+} // namespace
+
+result<recording_writer> recording_writer::create(const std::filesystem::path &path,
+                                                  std::string_view source) {
+  auto file = output_file::create(path);
+  if (!file)
+    return tl::unexpected(std::move(file).error());
+  format::file_header header;
+  const auto name = cut_at_character(source, header.source.size());
+  std::copy(name.begin(), name.end(), header.source.begin());
+  header.crc = crc32c(bytes_of(header).first(sizeof(header) - sizeof(header.crc)));
+  MILLRACE_TRY(file->write(bytes_of(header)));
+  return recording_writer(std::move(*file));
+}
+
+status recording_writer::append(record_kind kind, const message &parts) {
+  if (parts.empty() || parts.size() > limits::parts)
+    return fail(errc::bad_format, "a {} record of {} parts", to_string(kind), parts.size());
+  MILLRACE_TRY(tally_.add(kind, parts));
+  return write(kind, parts);
+}
+
+status recording_writer::append(const sealed_episode &episode) {
+  tally_.add(episode);
+  return write(record_kind::sealed_episode, episode.parts());
+}
+
+status recording_writer::append(const episode_frame &frame) {
+  tally_.add(frame);
+  return write(record_kind::frame, frame.parts());
+}
+
+status recording_writer::append_group_size(const group_key &key, std::uint32_t size) {
+  flatbuffers::FlatBufferBuilder builder;
+  const auto root = wire::CreateGroupSize(builder, create_key(builder, key), size);
+  return append(record_kind::group_size, {finish_body<wire::GroupSize>(builder, root)});
+}
+
+status recording_writer::write(record_kind kind, const message &parts) {
+  std::vector<std::uint64_t> lengths;
+  lengths.reserve(parts.size());
+  for (const auto &part : parts)
+    lengths.push_back(part.size());
+  std::vector<std::span<const std::byte>> body{std::as_bytes(std::span(lengths))};
+  body.push_back(filling_after(body.front().size()));
+  for (const auto &part : parts) {
+    body.push_back(part.bytes());
+    body.push_back(filling_after(part.size()));
+  }
+
+  format::record_header header;
+  header.kind = static_cast<std::uint32_t>(kind);
+  header.parts = static_cast<std::uint32_t>(parts.size());
+  for (auto bytes : body) {
+    header.body_bytes += bytes.size();
+    header.body_crc = crc32c(bytes, header.body_crc);
+  }
+  header.crc = crc32c(bytes_of(header).first(sizeof(header) - sizeof(header.crc)));
+  MILLRACE_TRY(file_.write(bytes_of(header)));
+  for (auto bytes : body)
+    MILLRACE_TRY(file_.write(bytes));
+  ++records_;
+  return {};
+}
+
+status recording_writer::finish() {
+  auto index = encode_index(tally_.counts(), records_);
+  if (!index)
+    return tl::unexpected(std::move(index).error());
+  MILLRACE_TRY(write(record_kind::index, *index));
+  return file_.finish();
+}
+
+} // namespace millrace
