@@ -11,14 +11,12 @@
 
 namespace millrace {
 
-/// Puts a file in place whole or not at all: writes a temporary file beside it, syncs it, renames
-/// it over `path` and syncs the folder. Whoever looks at `path` sees the old bytes or the new ones.
-/// Errors: io (no folder, no permission, disk full), and then the temporary file is gone.
+/// Puts a file in place whole or not at all (see output_file): whoever looks at `path` sees the old
+/// bytes or the new ones. Errors: io (no folder, no permission, disk full); then nothing is left.
 status write_file_atomically(const std::filesystem::path &path, std::span<const std::byte> bytes);
 status write_file_atomically(const std::filesystem::path &path, std::string_view text);
 
-/// All bytes of a regular file. Errors: not_found, io, bad_argument for a directory, too_large if
-/// it holds more than `most` bytes.
+/// All bytes of a regular file. Errors: those of map_file; too_large if it holds more than `most`.
 result<std::string> read_file(const std::filesystem::path &path, std::size_t most);
 
 } // namespace millrace

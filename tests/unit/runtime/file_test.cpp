@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/file.hpp"
 
-#include <csignal>
 #include <cstdlib>
 #include <iterator>
 #include <string>
@@ -33,7 +32,6 @@ struct folder {
 struct full_disk {
   rlimit before{};
   explicit full_disk(rlim_t bytes) {
-    std::signal(SIGXFSZ, SIG_IGN);
     getrlimit(RLIMIT_FSIZE, &before);
     rlimit now = before;
     now.rlim_cur = bytes;
@@ -61,7 +59,7 @@ BOOST_AUTO_TEST_CASE(a_full_disk_leaves_the_old_file_and_nothing_else) {
     const full_disk limit(1000);
     const auto done = write_file_atomically(dir.path / "a", std::string(100'000, 'x'));
     BOOST_REQUIRE(!done);
-    BOOST_TEST(done.error().message.find("cannot write: File too large") != std::string::npos);
+    BOOST_TEST(done.error().message.find("File too large") != std::string::npos);
   }
   BOOST_TEST(*read_file(dir.path / "a", 100) == "old");
   BOOST_TEST(dir.files() == 1);
@@ -71,12 +69,12 @@ BOOST_AUTO_TEST_CASE(a_folder_that_is_not_there_is_an_error) {
   const auto done = write_file_atomically("/nowhere/to/be/found", "x");
   BOOST_REQUIRE(!done);
   BOOST_TEST(done.error().message ==
-             "/nowhere/to/be/found: cannot make a file there: No such file or directory");
+             "cannot write '/nowhere/to/be/found': No such file or directory");
 }
 
 BOOST_AUTO_TEST_CASE(reading_refuses_a_directory_a_missing_file_and_too_much) {
   const folder dir;
-  BOOST_TEST((read_file(dir.path, 10).error().code == errc::bad_argument));
+  BOOST_TEST((read_file(dir.path, 10).error().code == errc::io));
   BOOST_TEST((read_file(dir.path / "none", 10).error().code == errc::not_found));
   BOOST_REQUIRE(write_file_atomically(dir.path / "a", "12345678901"));
   BOOST_TEST((read_file(dir.path / "a", 10).error().code == errc::too_large));
