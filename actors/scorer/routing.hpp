@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "actors/scorer/env_config.hpp"
+#include "actors/scorer/verdict.hpp"
+
+namespace millrace {
+
+/// Which streams each sample of the group has, before pruning; all samples are kept. Source:
+/// docs/algorithms.md, "Routing".
+std::vector<trace_verdict> route(const wire::GroupHeader &group, const scored_group &scores,
+                                 action_loss loss);
+
+} // namespace millrace

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "schema/body.hpp"
+
+namespace millrace {
+
+/// A trace that is scored, and its score.
+struct scored_trace {
+  std::uint32_t episode = 0;      ///< index into the header's episodes
+  std::uint32_t trace = 0;        ///< and into that one's traces
+  std::optional<float> advantage; ///< of each trainable token; nothing: those that came with nodes
+};
+
+struct scored_group {
+  std::vector<scored_trace> traces; ///< the eligible ones, by episode, then trace
+  std::optional<float> rl_weight;   ///< of each trainable token; nothing: what came with nodes
+};
+
+/// The verdict on one sample; fields as in group.fbs, SampleAnnotation.
+struct sample_verdict {
+  std::uint32_t branch = 0;
+  bool kept = true;
+  wire::StreamSpec rl;
+  wire::StreamSpec ce;
+  wire::StreamSpec ref_kl;
+  bool prune_rl = false;
+};
+
+struct trace_verdict {
+  scored_trace score;
+  std::vector<sample_verdict> samples; ///< one for each branch of the header
+};
+
+struct group_verdict {
+  bool admitted = true;
+  std::vector<trace_verdict> traces;
+};
+
+/// A trace that can be scored: it is ok, its agent is trained, something in it is trainable. Its
+/// episode must be scored as well.
+inline bool is_eligible(const wire::TraceHeader &trace) noexcept {
+  return trace.ok() && trace.agent_trainable() && trace.trainable_tokens() > 0;
+}
+
+/// An episode whose traces can be scored: it ended well and is for training.
+inline bool is_scored(const wire::EpisodeHeader &episode) noexcept {
+  return episode.status() == wire::EpisodeStatus::Ok && !episode.eval();
+}
+
+/// The header that a score belongs to. Precondition: it was scored from this group.
+inline const wire::TraceHeader &trace_of(const wire::GroupHeader &group,
+                                         const scored_trace &score) noexcept {
+  return *group.episodes()->Get(score.episode)->traces()->Get(score.trace);
+}
+
+} // namespace millrace
