@@ -32,4 +32,10 @@ inline constexpr std::size_t traces_per_episode = 65'535;
 /// Tokens of one episode: offsets and lengths of a sample fit 32 bits.
 inline constexpr std::uint64_t tokens_per_episode = std::uint64_t{1} << 31;
 
+/// Tokens of one micro batch, padding included: what a receiver widens is bounded by it.
+inline constexpr std::uint64_t micro_batch_tokens = std::uint64_t{1} << 26;
+
+/// One raw array of a micro batch with its padding, as a trainer gets it. Unit: bytes.
+inline constexpr std::uint64_t tensor_bytes = std::uint64_t{1} << 34;
+
 } // namespace millrace::limits
