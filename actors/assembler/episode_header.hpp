@@ -87,7 +87,9 @@ struct episode_header {
 episode_header make_episode_header(const sealed_episode &episode, std::uint64_t seq_len);
 
 /// The facts of one trainable branch. Errors: bad_value, too_large.
-result<branch_header> make_branch_header(const std::vector<node_view> &nodes, const branch &path,
+/// @param shapes those of `nodes`, made once for all branches
+result<branch_header> make_branch_header(const std::vector<node_view> &nodes,
+                                         const std::vector<node_shape> &shapes, const branch &path,
                                          std::uint64_t seq_len);
 
 /// A node with tokens whose experts have another dtype or trailing shape than those of a node
