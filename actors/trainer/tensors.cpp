@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "actors/trainer/tensors.hpp"
+
+#include "schema/node.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <numeric>
+
+namespace millrace {
+
+namespace {
+
+constexpr auto trainable = static_cast<std::uint8_t>(wire::TokenFlag::Trainable);
+constexpr auto valued = static_cast<std::uint8_t>(wire::TokenFlag::Valued);
+constexpr std::int64_t pad_id = 1;
+
+/// The end of the run of tokens from `at` on that are all valued, or all not. Eight flags are
+/// looked at together: turns are long.
+std::size_t end_of_run(std::span<const std::uint8_t> flags, std::size_t at) {
+  constexpr std::uint64_t every_valued = 0x0101010101010101U * valued;
+  const std::uint64_t want = (flags[at] & valued) != 0 ? every_valued : 0;
+  while (at + sizeof want <= flags.size()) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, flags.data() + at, sizeof word);
+    const auto other = (word & every_valued) ^ want;
+    if (other != 0)
+      return at + static_cast<std::size_t>(std::countr_zero(other)) / 8;
+    at += sizeof want;
+  }
+  while (at < flags.size() && (flags[at] & valued) == (want & valued))
+    ++at;
+  return at;
+}
+
+/// Compact to full: each valued token takes the next value, the others 0.
+void spread(std::span<const std::uint8_t> flags, const float *values, float *out) {
+  for (std::size_t at = 0; at < flags.size();) {
+    const auto end = end_of_run(flags, at);
+    if ((flags[at] & valued) != 0) {
+      std::copy_n(values, end - at, out + at);
+      values += end - at;
+    } else {
+      std::fill_n(out + at, end - at, 0.0F);
+    }
+    at = end;
+  }
+}
+
+void fill_where(std::span<const std::uint8_t> flags, std::uint8_t bit, float value, float *out) {
+  for (std::size_t i = 0; i < flags.size(); ++i)
+    out[i] = (flags[i] & bit) != 0 ? value : 0.0F;
+}
+
+void widen_stream(const micro_batch &batch, const stream_view &stream, float pad,
+                  host_array<float> &tensor) {
+  const auto out = tensor.resize(batch.tokens() + batch.padding());
+  const auto *values = stream.values.data();
+  std::size_t at = 0;
+  for (std::size_t s = 0; s < batch.sequences(); ++s) {
+    const std::size_t n = batch.sequence_lengths()[s];
+    const auto flags = batch.flags().subspan(at, n);
+    auto *const to = out.data() + at;
+    switch (static_cast<wire::StreamEncoding>(stream.encodings[s])) {
+    case wire::StreamEncoding::Tokens:
+      std::copy_n(values, n, to);
+      values += n;
+      break;
+    case wire::StreamEncoding::Valued:
+      spread(flags, values, to);
+      values += batch.sequence_values()[s];
+      break;
+    case wire::StreamEncoding::OnValued:
+      fill_where(flags, valued, *values++, to);
+      break;
+    case wire::StreamEncoding::OnTrainable:
+      fill_where(flags, trainable, *values++, to);
+      break;
+    case wire::StreamEncoding::Everywhere:
+      std::fill_n(to, n, *values++);
+      break;
+    }
+    at += n;
+  }
+  std::fill(out.begin() + static_cast<std::ptrdiff_t>(at), out.end(), pad);
+}
+
+void widen_stream(const micro_batch &batch, const std::optional<stream_view> &stream,
+                  host_array<float> &tensor) {
+  if (stream)
+    widen_stream(batch, *stream, 0, tensor);
+  else
+    tensor.make_absent();
+}
+
+void widen_tokens(const micro_batch &batch, micro_batch_tensors &out) {
+  const auto n = batch.tokens();
+  const auto ids = out.input_ids.resize(n + batch.padding());
+  const auto mask = out.loss_mask.resize(n + batch.padding());
+  const auto *const from = batch.input_ids().data();
+  const auto *const flags = batch.flags().data();
+  for (std::size_t i = 0; i < n; ++i)
+    ids[i] = from[i];
+  for (std::size_t i = 0; i < n; ++i)
+    mask[i] = flags[i] & trainable;
+  std::fill(ids.begin() + static_cast<std::ptrdiff_t>(n), ids.end(), pad_id);
+  std::fill(mask.begin() + static_cast<std::ptrdiff_t>(n), mask.end(), std::uint8_t{0});
+
+  if (const auto types = batch.mm_token_type_ids(); types) {
+    const auto to = out.mm_token_type_ids.resize(n + batch.padding());
+    for (std::size_t i = 0; i < n; ++i)
+      to[i] = (*types)[i];
+    std::fill(to.begin() + static_cast<std::ptrdiff_t>(n), to.end(), std::int64_t{0});
+  } else {
+    out.mm_token_type_ids.make_absent();
+  }
+}
+
+void widen_sequences(const micro_batch &batch, micro_batch_tensors &out) {
+  const auto count = batch.sequences();
+  const auto lengths = out.sequence_lengths.resize(count);
+  const auto seq_lens = out.seq_lens.resize(count);
+  const auto positions = out.position_ids.resize(batch.tokens() + batch.padding());
+  out.env_names.resize(count);
+  auto at = positions.begin();
+  for (std::size_t s = 0; s < count; ++s) {
+    const auto n = batch.sequence_lengths()[s];
+    lengths[s] = n;
+    std::iota(at, at + n, std::int64_t{0});
+    at += n;
+    out.env_names[s] = batch.env_name(s);
+  }
+  std::iota(at, positions.end(), std::int64_t{0}); // padding counts from 0 too
+  lengths.back() += batch.padding();
+  std::copy(lengths.begin(), lengths.end(), seq_lens.begin());
+}
+
+/// @param rows of the tensor; those after the array's own are 0.
+void join_array(const array_view &array, std::uint64_t rows, array_tensor &out) {
+  out.name = array.name;
+  out.type = array.type;
+  out.shape.assign(array.shape.begin(), array.shape.end());
+  out.shape.front() = rows;
+  const auto bytes = out.bytes.resize(static_cast<std::size_t>(rows) * array.row_bytes());
+  auto to = bytes.begin();
+  for (auto piece : array.pieces)
+    to = std::copy(piece.begin(), piece.end(), to);
+  std::fill(to, bytes.end(), std::byte{0});
+}
+
+void widen_arrays(const micro_batch &batch, micro_batch_tensors &out) {
+  if (const auto &experts = batch.routed_experts(); experts)
+    join_array(*experts, batch.tokens() + batch.padding(), out.routed_experts);
+  else
+    out.routed_experts.bytes.make_absent();
+  out.mm_count = batch.mm_kwargs().size();
+  if (out.mm_arrays.size() < out.mm_count)
+    out.mm_arrays.resize(out.mm_count);
+  for (std::size_t i = 0; i < out.mm_count; ++i)
+    join_array(batch.mm_kwargs()[i], batch.mm_kwargs()[i].rows(), out.mm_arrays[i]);
+}
+
+std::uint64_t count_nonzero(const host_array<float> &weights) noexcept {
+  std::uint64_t count = 0;
+  for (float x : weights.values())
+    count += x != 0.0F ? 1U : 0U;
+  return count;
+}
+
+} // namespace
+
+void widen(const micro_batch &batch, micro_batch_tensors &out) {
+  out.step = batch.step();
+  out.rank = batch.rank();
+  out.index = batch.index();
+  out.padding = batch.padding();
+  widen_tokens(batch, out);
+  widen_sequences(batch, out);
+  widen_stream(batch, batch.inference_logprobs(), 0, out.inference_logprobs);
+  widen_stream(batch, batch.temperatures(), 1, out.temperatures);
+  widen_stream(batch, batch.advantages(), out.advantages);
+  if (!out.advantages.has_value()) {
+    const auto zeros = out.advantages.resize(out.tokens());
+    std::fill(zeros.begin(), zeros.end(), 0.0F);
+  }
+  widen_stream(batch, batch.ref_logprobs(), out.ref_logprobs);
+  widen_stream(batch, batch.rl_weights(), out.rl_weights);
+  widen_stream(batch, batch.ce_weights(), out.ce_weights);
+  widen_stream(batch, batch.ref_kl_weights(), out.ref_kl_weights);
+  widen_arrays(batch, out);
+}
+
+std::uint64_t micro_batch_tensors::bytes() const noexcept {
+  std::uint64_t sum = loss_mask.size() + routed_experts.bytes.size();
+  for (const auto *array :
+       {&input_ids, &position_ids, &sequence_lengths, &seq_lens, &mm_token_type_ids})
+    sum += array->size() * sizeof(std::int64_t);
+  for (const auto *array : {&advantages, &inference_logprobs, &temperatures, &ref_logprobs,
+                            &rl_weights, &ce_weights, &ref_kl_weights})
+    sum += array->size() * sizeof(float);
+  for (const auto &array : mm_kwargs())
+    sum += array.bytes.size();
+  return sum;
+}
+
+component_counts &component_counts::operator+=(const component_counts &other) noexcept {
+  rl += other.rl;
+  ce += other.ce;
+  ref_kl += other.ref_kl;
+  return *this;
+}
+
+component_counts count_components(const micro_batch_tensors &tensors) noexcept {
+  component_counts out;
+  const auto mask = tensors.loss_mask.values();
+  if (tensors.rl_weights.has_value()) {
+    const auto weights = tensors.rl_weights.values();
+    for (std::size_t i = 0; i < mask.size(); ++i)
+      out.rl += (mask[i] != 0) & (weights[i] != 0.0F) ? 1U : 0U;
+  } else {
+    out.rl = count_true(mask);
+  }
+  out.ce = count_nonzero(tensors.ce_weights);
+  out.ref_kl = count_nonzero(tensors.ref_kl_weights);
+  return out;
+}
+
+} // namespace millrace
