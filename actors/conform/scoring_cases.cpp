@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <map>
+
+#include "actors/assembler/group_header.hpp"
+#include "actors/conform/cases.hpp"
+#include "actors/scorer/annotate.hpp"
+
+namespace millrace {
+
+namespace {
+
+/// Where a trace of the file stands in the group header.
+struct place {
+  std::uint32_t episode;
+  std::uint32_t trace;
+};
+
+struct scoring_group {
+  frame header;
+  std::vector<place> places; ///< of the file's traces
+  double scale = 0;          ///< largest absolute reward of the eligible traces
+};
+
+result<env_config> read_config(const json::value &test) {
+  const auto config = test.get<json::value>("config");
+  if (!config)
+    return tl::unexpected(config.error());
+  const auto penalty = config->find<json::value>("length_penalty", json::nulls::as_absent);
+  const auto weighted = config->find<bool>("length_weighted_baseline", json::nulls::as_absent);
+  const auto aggregation =
+      config->find<std::string_view>("loss_aggregation", json::nulls::as_absent);
+  if (!penalty || !weighted || !aggregation)
+    return config->wrong("not the config of a scoring case");
+  env_config out;
+  out.length_weighted_baseline = weighted->value_or(false);
+  if (aggregation->value_or("mean") == "prompt")
+    out.aggregation = loss_aggregation::prompt;
+  if (!*penalty)
+    return out;
+  const auto output = (*penalty)->get<double>("num_output_tokens_weight");
+  const auto input = (*penalty)->get<double>("num_input_tokens_weight");
+  const auto turns = (*penalty)->get<double>("num_turns_weight");
+  if (!output || !input || !turns)
+    return (*penalty)->wrong("not a length penalty");
+  out.penalty = {.num_output_tokens_weight = *output,
+                 .num_input_tokens_weight = *input,
+                 .num_turns_weight = *turns};
+  return out;
+}
+
+result<trace_header> read_trace(const json::value &in) {
+  const auto agent = in.get<std::string>("agent");
+  const auto reward = in.get<double>("reward");
+  const auto output = in.get<std::uint64_t>("num_output_tokens");
+  const auto total = in.get<std::uint64_t>("num_total_tokens");
+  const auto turns = in.get<std::uint64_t>("num_turns");
+  const auto trainable = in.get<std::uint64_t>("trainable_tokens");
+  const auto ok = in.get<bool>("ok");
+  const auto agent_trainable = in.get<bool>("agent_trainable");
+  for (const auto *number : {&output, &total, &turns, &trainable})
+    if (!*number)
+      return tl::unexpected(number->error());
+  if (!agent || !reward || !ok || !agent_trainable)
+    return in.wrong("not a trace of a scoring case");
+  trace_header out;
+  out.agent = *agent;
+  out.agent_trainable = *agent_trainable;
+  out.ok = *ok;
+  out.reward = *reward;
+  out.output_tokens = *output;
+  out.total_tokens = *total;
+  out.turns = static_cast<std::uint32_t>(*turns);
+  out.trainable_tokens = *trainable;
+  return out;
+}
+
+/// Episodes in the order of their first trace.
+result<scoring_group> read_group(const json::value &in) {
+  const auto traces = in.items();
+  if (!traces)
+    return tl::unexpected(traces.error());
+  scoring_group out;
+  std::vector<episode_header> episodes;
+  std::map<std::string, std::uint32_t> index;
+  for (const auto &item : *traces) {
+    const auto id = item.get<std::string>("episode_id");
+    auto trace = read_trace(item);
+    if (!id || !trace)
+      return tl::unexpected(id ? trace.error() : id.error());
+    const auto [found, added] = index.emplace(*id, static_cast<std::uint32_t>(episodes.size()));
+    if (added) {
+      episodes.emplace_back();
+      episodes.back().id = *id;
+    }
+    auto &episode = episodes[found->second];
+    if (trace->ok && trace->agent_trainable && trace->trainable_tokens > 0)
+      out.scale = std::max(out.scale, std::abs(trace->reward));
+    out.places.push_back({found->second, static_cast<std::uint32_t>(episode.traces.size())});
+    episode.traces.push_back(std::move(*trace));
+  }
+  auto header = make_group_header({.key = {.run = "", .env = "env", .task = "t", .group = "g"},
+                                   .source = "",
+                                   .ordinal = 0,
+                                   .size = static_cast<std::uint32_t>(episodes.size())},
+                                  episodes);
+  if (!header)
+    return tl::unexpected(header.error());
+  out.header = std::move(*header);
+  return out;
+}
+
+bool close(double got, double want, double scale) {
+  constexpr double tolerance = 1e-6;
+  return std::abs(got - want) <= tolerance * std::max(std::abs(want), scale);
+}
+
+/// What differs, or nothing.
+result<std::string> compare(const scoring_group &group, const scored_group &scores,
+                            const json::value &advantages, const json::value &rl_weight) {
+  const auto wanted = advantages.items();
+  if (!wanted)
+    return tl::unexpected(wanted.error());
+  if (wanted->size() != group.places.size())
+    return advantages.wrong("{} values for {} traces", wanted->size(), group.places.size());
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::optional<float>> got;
+  for (const auto &score : scores.traces)
+    got[{score.episode, score.trace}] = score.advantage;
+  for (std::size_t i = 0; i < wanted->size(); ++i) {
+    const auto found = got.find({group.places[i].episode, group.places[i].trace});
+    const bool scored = found != got.end() && found->second;
+    if ((*wanted)[i].is_null() != !scored)
+      return fmt::format("{}: {} a score", (*wanted)[i].path(), scored ? "has" : "lacks");
+    if (!scored)
+      continue;
+    const auto want = (*wanted)[i].as<double>();
+    if (!want)
+      return tl::unexpected(want.error());
+    if (!close(static_cast<double>(*found->second), *want, group.scale))
+      return fmt::format("{}: {}, expected {}", (*wanted)[i].path(), *found->second, *want);
+  }
+  if (rl_weight.is_null() != !scores.rl_weight)
+    return fmt::format("{}: {} a weight", rl_weight.path(), scores.rl_weight ? "has" : "lacks");
+  if (!scores.rl_weight)
+    return std::string{};
+  const auto want = rl_weight.as<double>();
+  if (!want)
+    return tl::unexpected(want.error());
+  if (!close(static_cast<double>(*scores.rl_weight), *want, 0))
+    return fmt::format("{}: {}, expected {}", rl_weight.path(), *scores.rl_weight, *want);
+  return std::string{};
+}
+
+result<std::string> run(const json::value &test, const env_config &config) {
+  const auto groups = test.get<json::value>("groups");
+  const auto expected = test.get<json::value>("expected");
+  const auto weights = test.get<json::value>("expected_rl_weight");
+  for (const auto *part : {&groups, &expected, &weights})
+    if (!*part)
+      return tl::unexpected(part->error());
+  const auto each_group = groups->items();
+  const auto each_expected = expected->items();
+  const auto each_weight = weights->items();
+  for (const auto *part : {&each_group, &each_expected, &each_weight})
+    if (!*part)
+      return tl::unexpected(part->error());
+  if (each_expected->size() != each_group->size() || each_weight->size() != each_group->size())
+    return expected->wrong("not as many results as groups");
+  for (std::size_t i = 0; i < each_group->size(); ++i) {
+    const auto group = read_group((*each_group)[i]);
+    if (!group)
+      return tl::unexpected(group.error());
+    const auto header = parse<wire::GroupHeader>(group->header);
+    if (!header)
+      return tl::unexpected(header.error());
+    const auto scores = score_group(**header, config);
+    if (!scores)
+      return tl::unexpected(scores.error());
+    auto difference = compare(*group, *scores, (*each_expected)[i], (*each_weight)[i]);
+    if (!difference || !difference->empty())
+      return difference;
+  }
+  return std::string{};
+}
+
+} // namespace
+
+case_outcome run_scoring_case(const json::value &test) {
+  const auto algorithm = test.get<std::string>("algorithm");
+  if (!algorithm)
+    return case_outcome::fail(algorithm.error().message);
+  if (*algorithm != "grpo")
+    return case_outcome::skip(fmt::format("algorithm {} is not built in", *algorithm));
+  const auto config = read_config(test);
+  if (!config)
+    return case_outcome::fail(config.error().message);
+  const auto difference = run(test, *config);
+  if (!difference)
+    return case_outcome::fail(difference.error().message);
+  return difference->empty() ? case_outcome::pass() : case_outcome::fail(*difference);
+}
+
+} // namespace millrace
