@@ -39,33 +39,35 @@ recording_tally::episode_state *recording_tally::open_episode(group_state &group
   return &episode;
 }
 
-void recording_tally::add(const sealed_episode &sealed) {
+bool recording_tally::add(const sealed_episode &sealed) {
   auto &group = group_of(*sealed.head().key());
   set_size(group, sealed.head().group_size());
   auto *episode = open_episode(group, sealed.head());
   if (episode == nullptr)
-    return;
+    return false;
   episode->finished = true;
   episode->status = sealed.finish().status();
   episode->nodes = sealed.finish().nodes();
   episode->tokens = sealed.tokens();
+  return true;
 }
 
-void recording_tally::add(const episode_frame &frame) {
+bool recording_tally::add(const episode_frame &frame) {
   const auto &table = frame.table();
   auto &group = group_of(*table.key());
   set_size(group, table.group_size());
   auto *episode = open_episode(group, table);
   if (episode == nullptr)
-    return;
+    return false;
   episode->next_frame = table.frame() + 1;
   episode->nodes += frame.node_count();
   for (std::uint32_t i = 0; i < frame.node_count(); ++i)
     episode->tokens += span_of(table.nodes()->Get(i)->token_ids()).size();
-  if (table.finish() == nullptr)
-    return;
-  episode->finished = true;
-  episode->status = table.finish()->status();
+  if (table.finish() != nullptr) {
+    episode->finished = true;
+    episode->status = table.finish()->status();
+  }
+  return true;
 }
 
 void recording_tally::add(const wire::GroupSize &size) {

@@ -41,8 +41,9 @@ struct recording_counts {
 /// Adds up records as they come.
 class recording_tally {
 public:
-  void add(const sealed_episode &episode);
-  void add(const episode_frame &frame);
+  /// False: a repeat, which counts only as that.
+  bool add(const sealed_episode &episode);
+  bool add(const episode_frame &frame);
   void add(const wire::GroupSize &size);
   /// Parses the body of a record, then adds it. Errors: those of the parser; nothing was added.
   status add(record_kind kind, const message &parts);
