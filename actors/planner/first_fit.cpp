@@ -72,7 +72,7 @@ public:
   fitter(std::span<const sample_shape> samples, std::uint32_t seq_len)
       : samples_(samples), seq_len_(seq_len) {}
 
-  void put(const piece &p) {
+  void put(const planned_piece &p) {
     const auto &shape = samples_[p.sample];
     auto &group = classes_[shape.experts];
     const auto *tensors = p.images == 0 ? nullptr : &shape.images->tensors;
@@ -114,7 +114,7 @@ private:
 } // namespace
 
 std::vector<open_bin> first_fit(std::span<const sample_shape> samples,
-                                std::span<const piece> pieces, std::uint32_t seq_len) {
+                                std::span<const planned_piece> pieces, std::uint32_t seq_len) {
   fitter work(samples, seq_len);
   for (const auto &p : pieces)
     work.put(p);

@@ -14,9 +14,9 @@ namespace millrace {
 
 /// Pieces that will be one micro batch, before padding.
 struct open_bin {
-  std::vector<piece> pieces; ///< in joining order
-  std::uint32_t tokens = 0;  ///< their sum
-  bool images = false;       ///< some piece keeps images
+  std::vector<planned_piece> pieces; ///< in joining order
+  std::uint32_t tokens = 0;          ///< their sum
+  bool images = false;               ///< some piece keeps images
 };
 
 /// Puts each piece into the first bin, in creation order, that accepts it, or opens a new one.
@@ -25,6 +25,6 @@ struct open_bin {
 /// O(log bins) a piece; with image tensors of several signatures, as many times as bins with room
 /// have another signature.
 std::vector<open_bin> first_fit(std::span<const sample_shape> samples,
-                                std::span<const piece> pieces, std::uint32_t seq_len);
+                                std::span<const planned_piece> pieces, std::uint32_t seq_len);
 
 } // namespace millrace

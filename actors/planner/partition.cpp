@@ -73,9 +73,9 @@ status check(std::span<const cost_t> weights, std::size_t k) {
 
 } // namespace
 
-result<parts> difference(std::span<const cost_t> weights, std::size_t k) {
+result<partitioning> difference(std::span<const cost_t> weights, std::size_t k) {
   MILLRACE_TRY(check(weights, k));
-  parts out(k);
+  partitioning out(k);
   if (weights.empty())
     return out;
 
@@ -104,7 +104,7 @@ result<parts> difference(std::span<const cost_t> weights, std::size_t k) {
   return out;
 }
 
-result<parts> partition(std::span<const cost_t> weights, std::size_t k) {
+result<partitioning> partition(std::span<const cost_t> weights, std::size_t k) {
   auto out = difference(weights, k);
   if (out)
     refine(weights, *out);

@@ -15,9 +15,9 @@ namespace millrace {
 namespace {
 
 /// What is left of each sample, longest first; equal lengths keep their order.
-std::vector<piece> cut_and_order(std::span<const sample_shape> samples, std::uint32_t seq_len,
-                                 step_plan &out) {
-  std::vector<piece> pieces;
+std::vector<planned_piece> cut_and_order(std::span<const sample_shape> samples,
+                                         std::uint32_t seq_len, step_plan &out) {
+  std::vector<planned_piece> pieces;
   for (std::size_t i = 0; i < samples.size(); ++i) {
     const auto left = cut(samples[i], seq_len);
     if (!left)
@@ -27,8 +27,9 @@ std::vector<piece> cut_and_order(std::span<const sample_shape> samples, std::uin
     else
       pieces.push_back({i, left->tokens, left->images});
   }
-  std::stable_sort(pieces.begin(), pieces.end(),
-                   [](const piece &a, const piece &b) { return a.tokens > b.tokens; });
+  std::stable_sort(
+      pieces.begin(), pieces.end(),
+      [](const planned_piece &a, const planned_piece &b) { return a.tokens > b.tokens; });
   return pieces;
 }
 

@@ -37,24 +37,24 @@ struct image_shape {
 /// One sample as the planner sees it: counts, no tokens.
 struct sample_shape {
   std::uint64_t tokens = 0;
-  std::optional<array_signature> experts;
-  std::optional<image_shape> images; ///< only for a sample with image tensors
+  std::optional<array_signature> experts{};
+  std::optional<image_shape> images{}; ///< only for a sample with image tensors
 };
 
 /// A sample, or its first tokens, in a micro batch.
-struct piece {
+struct planned_piece {
   std::size_t sample = 0;   ///< index into the samples that were planned
   std::uint32_t tokens = 0; ///< kept, at least 1
   std::uint32_t images = 0; ///< kept; 0: no image tensors, it counts as text
 
-  bool operator==(const piece &) const = default;
+  bool operator==(const planned_piece &) const = default;
 };
 
 struct micro_batch_plan {
-  std::vector<piece> pieces; ///< in joining order, at least one
-  std::uint32_t padding = 0; ///< tokens after the last piece
-  bool dummy = false;        ///< filler: nothing trains, no weight streams
-  bool images = false;       ///< some piece keeps images
+  std::vector<planned_piece> pieces{}; ///< in joining order, at least one
+  std::uint32_t padding = 0;           ///< tokens after the last piece
+  bool dummy = false;                  ///< filler: nothing trains, no weight streams
+  bool images = false;                 ///< some piece keeps images
 
   bool operator==(const micro_batch_plan &) const = default;
 };

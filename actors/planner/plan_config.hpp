@@ -32,7 +32,7 @@ struct plan_config {
   /// Data-parallel ranks of the trainer. Range: 1 to 65,536. Default: 1.
   std::uint32_t ranks = 1;
 
-  cost_config cost;
+  cost_config cost{};
 
   /// All that is broken: ranges, and the rules between the fields.
   std::vector<error> validate() const;

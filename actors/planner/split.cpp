@@ -22,8 +22,9 @@ cost_t cost_of(const open_bin &bin, const cost_config &cost) {
 open_bin deal(open_bin &bin, const cost_config &cost) {
   auto pieces = std::exchange(bin, {}).pieces;
   // The cost grows with the length, strictly: the order by length is the order by cost.
-  std::stable_sort(pieces.begin(), pieces.end(),
-                   [](const piece &a, const piece &b) { return a.tokens > b.tokens; });
+  std::stable_sort(
+      pieces.begin(), pieces.end(),
+      [](const planned_piece &a, const planned_piece &b) { return a.tokens > b.tokens; });
   open_bin right;
   cost_t left_load = 0;
   cost_t right_load = 0;

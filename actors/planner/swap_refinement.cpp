@@ -59,7 +59,7 @@ score best_of(const side &left, const side &right, const bystanders &rest) {
 
 class refiner {
 public:
-  refiner(std::span<const cost_t> weights, parts &in)
+  refiner(std::span<const cost_t> weights, partitioning &in)
       : weights_(weights), parts_(in), sides_(in.size()), by_load_(in.size()) {
     for (std::size_t p = 0; p < in.size(); ++p) {
       for (auto i : in[p]) {
@@ -154,14 +154,14 @@ private:
   }
 
   std::span<const cost_t> weights_;
-  parts &parts_;
+  partitioning &parts_;
   std::vector<side> sides_;
   std::vector<std::size_t> by_load_; ///< parts, smallest load first
 };
 
 } // namespace
 
-void refine(std::span<const cost_t> weights, parts &in) {
+void refine(std::span<const cost_t> weights, partitioning &in) {
   if (weights.empty())
     return;
   refiner work(weights, in);

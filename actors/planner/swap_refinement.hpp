@@ -13,6 +13,6 @@ namespace millrace {
 /// other's position; parts are not sorted again. Each exchange takes O(N log N + k^2), not the
 /// O(N^2) of trying all. Source: docs/algorithms.md, "Partition".
 /// Precondition: `in` holds indices of `weights`, each once, and their sum is at most most_cost.
-void refine(std::span<const cost_t> weights, parts &in);
+void refine(std::span<const cost_t> weights, partitioning &in);
 
 } // namespace millrace
