@@ -3,11 +3,16 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "actors/planner/plan_config.hpp"
 #include "actors/planner/planner_config.hpp"
 #include "actors/reader/source_config.hpp"
+#include "actors/scorer/env_config.hpp"
 #include "runtime/result.hpp"
 
 namespace millrace {
@@ -36,6 +41,16 @@ struct run_config {
   stage_counts instances;
   batch_config batch;
   planner_config planner;
+  plan_config plan;
+
+  /// Key: env_default.*. For environments that `envs` does not name, and what those that it names
+  /// start from.
+  env_config env_default;
+  /// Keys: env.NAME.*.
+  std::map<std::string, env_config, std::less<>> envs;
+
+  /// How to treat the environment of this name.
+  const env_config &env(std::string_view name) const;
 
   /// Key: deterministic. The planner takes groups in the order of the source, so that the same
   /// recording and config give byte-identical micro batches. Default: false. True costs waiting

@@ -70,8 +70,8 @@ struct env_config {
   double temperature = 1.0;
 
   /// Ranges and the rules between fields: all that are broken, each with its key's full name.
-  /// @param env the environment's name, for the keys.
-  std::vector<error> validate(std::string_view env) const;
+  /// @param section where its keys stand: "env.NAME" or "env_default".
+  std::vector<error> validate(std::string_view section) const;
 };
 
 } // namespace millrace

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <variant>
+
+namespace millrace {
+
+/// What a key holds. Nothing: an optional number that is off.
+using key_value = std::variant<std::monostate, bool, std::int64_t, double, std::string>;
+
+/// What a key wants.
+struct boolean_type {};
+/// A whole number in [min, max].
+struct integer_type {
+  std::int64_t min;
+  std::int64_t max;
+  bool bytes = false; ///< a size: also written with a unit, "4GiB"
+};
+/// A number in [min, max], not NaN.
+struct number_type {
+  double min;
+  double max;
+  bool optional = false; ///< may be "off"
+};
+/// Text without control characters, of at least and at most so many bytes.
+struct text_type {
+  std::size_t min;
+  std::size_t max;
+};
+/// One of some names.
+struct choice_type {
+  std::span<const std::string_view> names;
+  /// Names that will be known: refused with a message that says so.
+  std::span<const std::string_view> later;
+};
+using key_type = std::variant<boolean_type, integer_type, number_type, text_type, choice_type>;
+
+/// One config key of the struct `Root`.
+template <class Root> struct key {
+  std::string_view name;    ///< with its sections: "scorer.instances"
+  std::string_view meaning; ///< one sentence, for docs/config.md
+  std::string_view unit;    ///< empty if it has none
+  key_type type;
+  key_value (*get)(const Root &);
+  /// Precondition: the value is of the key's type and in its range.
+  void (*set)(Root &, const key_value &);
+};
+
+namespace detail {
+
+/// A member as a key's value, and back. Choices are enums: the names stand in their order.
+template <class Member> key_value to_key_value(const Member &member) {
+  if constexpr (std::is_same_v<Member, bool> || std::is_same_v<Member, double> ||
+                std::is_same_v<Member, std::string>)
+    return member;
+  else if constexpr (std::is_same_v<Member, std::filesystem::path>)
+    return member.string();
+  else if constexpr (std::is_same_v<Member, std::optional<double>>)
+    return member ? key_value(*member) : key_value();
+  else
+    return static_cast<std::int64_t>(member);
+}
+
+template <class Member> void from_key_value(Member &member, const key_value &value) {
+  if constexpr (std::is_same_v<Member, bool> || std::is_same_v<Member, double> ||
+                std::is_same_v<Member, std::string>)
+    member = std::get<Member>(value);
+  else if constexpr (std::is_same_v<Member, std::filesystem::path>)
+    member = std::get<std::string>(value);
+  else if constexpr (std::is_same_v<Member, std::optional<double>>)
+    member = std::holds_alternative<double>(value) ? std::optional(std::get<double>(value))
+                                                   : std::nullopt;
+  else
+    member = static_cast<Member>(std::get<std::int64_t>(value));
+}
+
+} // namespace detail
+
+/// A key for the member that `Access` (a generic lambda without captures) names.
+template <class Root, class Access>
+constexpr key<Root> make_key(std::string_view name, Access, key_type type, std::string_view unit,
+                             std::string_view meaning) {
+  return {
+      name,
+      meaning,
+      unit,
+      type,
+      [](const Root &root) { return detail::to_key_value(Access{}(root)); },
+      [](Root &root, const key_value &value) { detail::from_key_value(Access{}(root), value); }};
+}
+
+} // namespace millrace

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/keys.hpp"
+
+#include <array>
+#include <cstdint>
+
+// Reads a member of the struct that a table of keys is for.
+#define MILLRACE_MEMBER(member)                                                                    \
+  [](auto &c) -> auto & { return c.member; }
+
+namespace millrace {
+namespace {
+
+constexpr std::int64_t most_actors = 1024;
+constexpr std::int64_t most_int32 = 2'147'483'647;
+constexpr std::int64_t kibibyte = 1024;
+constexpr std::size_t longest_path = 4095;
+
+constexpr std::array<std::string_view, 1> versions{"fresh"};
+constexpr std::array<std::string_view, 2> versions_later{"recorded", "offset"};
+constexpr std::array<std::string_view, 2> last_batches{"ship", "hold"};
+constexpr std::array<std::string_view, 3> action_losses{"rl", "ce", "ref_kl"};
+constexpr std::array<std::string_view, 2> aggregations{"mean", "prompt"};
+
+constexpr integer_type count_up_to(std::int64_t most) { return {1, most}; }
+
+template <class Access>
+constexpr auto run_key(std::string_view name, Access access, key_type type, std::string_view unit,
+                       std::string_view meaning) {
+  return make_key<run_config>(name, access, type, unit, meaning);
+}
+
+template <class Access>
+constexpr auto env_key(std::string_view name, Access access, key_type type, std::string_view unit,
+                       std::string_view meaning) {
+  return make_key<env_config>(name, access, type, unit, meaning);
+}
+
+constexpr std::array run_table{
+    run_key("run.id", MILLRACE_MEMBER(id), text_type{1, 128}, "",
+            "Name of the run, printed and written into what it leaves. Default: the name of the "
+            "config file without its ending."),
+    run_key("state", MILLRACE_MEMBER(state), text_type{0, longest_path}, "path",
+            "Folder for what the run keeps: the quarantine file. It is created if it is not "
+            "there. A run is not resumed from it yet."),
+    run_key("source.path", MILLRACE_MEMBER(source.path), text_type{0, longest_path}, "path",
+            "Recording (.mrec) to read. Wins over source.preset."),
+    run_key("source.preset", MILLRACE_MEMBER(source.preset), text_type{0, 64}, "",
+            "Synthetic recording that the run makes for itself, as `millrace synth` does."),
+    run_key("source.seed", MILLRACE_MEMBER(source.seed), integer_type{0, INT64_MAX}, "",
+            "Seed of the preset: another one gives other tokens and rewards."),
+    run_key("source.scale", MILLRACE_MEMBER(source.scale), number_type{1e-6, 1000}, "",
+            "Factor on the preset's number of groups. More: a longer run over more data."),
+    run_key("source.version", MILLRACE_MEMBER(source.version),
+            choice_type{versions, versions_later}, "",
+            "Policy version of the episodes; fresh: that of the step that takes them."),
+    run_key("source.pace", MILLRACE_MEMBER(source.pace), number_type{0, 1e6}, "groups/s",
+            "How fast the recording is read; 0: as fast as the bounds allow. Low: imitates slow "
+            "environments."),
+    run_key("deterministic", MILLRACE_MEMBER(deterministic), boolean_type{}, "",
+            "Same recording and config, byte-identical micro batches, whatever the number of "
+            "actors. Costs waiting where groups complete out of order."),
+    run_key("env_reader.instances", MILLRACE_MEMBER(instances.env_readers),
+            count_up_to(most_actors), "actors", "Readers that share the recording."),
+    run_key("assembler.instances", MILLRACE_MEMBER(instances.assemblers), count_up_to(most_actors),
+            "actors", "Episode assemblers."),
+    run_key("scorer.instances", MILLRACE_MEMBER(instances.scorers), count_up_to(most_actors),
+            "actors", "Scorers."),
+    run_key("packer.instances", MILLRACE_MEMBER(instances.packers), count_up_to(most_actors),
+            "actors", "Packers."),
+    run_key("trainer.ranks", MILLRACE_MEMBER(plan.ranks), count_up_to(65'536), "ranks",
+            "Data-parallel ranks. Each gets as many micro batches in a step."),
+    run_key("runtime.workers", MILLRACE_MEMBER(workers), integer_type{0, most_actors}, "threads",
+            "Threads that run actors; 0: as many as there are cores."),
+    run_key("memory.limit", MILLRACE_MEMBER(memory_limit),
+            integer_type{kibibyte * kibibyte, std::int64_t{1} << 60, true}, "bytes",
+            "Bytes of episodes held before readers pause. Too little for one step stalls "
+            "readers; more lets them run further ahead."),
+    run_key("batch.traces", MILLRACE_MEMBER(batch.traces), integer_type{0, 1'000'000'000}, "traces",
+            "Traces with a kept sample in one step; 0: batch.tokens counts. Exactly one of the "
+            "two is set."),
+    run_key("batch.tokens", MILLRACE_MEMBER(batch.tokens), integer_type{0, 1'000'000'000'000},
+            "tokens", "Kept tokens in one step; 0: batch.traces counts."),
+    run_key("batch.last", MILLRACE_MEMBER(batch.last), choice_type{last_batches, {}}, "",
+            "A last batch that the end of data leaves short: ship makes it a step, hold trains "
+            "nobody on it."),
+    run_key("seq_len", MILLRACE_MEMBER(plan.seq_len), count_up_to(most_int32), "tokens",
+            "Most that one micro batch holds, padding included; longer samples are cut. More: "
+            "fewer cuts, more device memory."),
+    run_key("pad_to_multiple_of", MILLRACE_MEMBER(plan.pad_to_multiple_of), count_up_to(most_int32),
+            "tokens",
+            "Micro batches are padded to a multiple of it; seq_len must be one. More suits "
+            "kernels that want round shapes and wastes the rest."),
+    run_key("vocab_size", MILLRACE_MEMBER(vocab_size), count_up_to(most_int32), "ids",
+            "Token ids lie below it; an episode with another one is rejected. Set it to the "
+            "model's."),
+    run_key("cost.linear", MILLRACE_MEMBER(plan.cost.linear), integer_type{0, INT64_MAX}, "",
+            "Cost of a token, for balancing ranks. Not both costs are 0; only ratios matter."),
+    run_key("cost.quadratic", MILLRACE_MEMBER(plan.cost.quadratic), integer_type{0, INT64_MAX}, "",
+            "Cost of the square of a sequence's length (attention)."),
+    run_key("planner.lookahead", MILLRACE_MEMBER(planner.lookahead), count_up_to(64), "steps",
+            "Steps packed beyond the one in training. More: trainers wait less, hosts hold more."),
+    run_key("planner.max_backlog_steps", MILLRACE_MEMBER(planner.max_backlog_steps),
+            count_up_to(most_actors), "steps",
+            "Steps' worth of complete groups above which no new group is begun. More: bursts are "
+            "absorbed, episodes wait longer."),
+};
+
+constexpr std::array env_table{
+    env_key("group_size", MILLRACE_MEMBER(group_size), integer_type{0, 65'535}, "episodes",
+            "Episodes of a group; 0: the recording says it. Where both say it they must agree."),
+    env_key("algorithm", MILLRACE_MEMBER(algorithm), text_type{1, 64}, "",
+            "How advantages are made: grpo, or none (those that came with the episodes)."),
+    env_key("action_loss_type", MILLRACE_MEMBER(action_loss_type), choice_type{action_losses, {}},
+            "", "Loss component that trains the model's tokens."),
+    env_key("gate.reject_min", MILLRACE_MEMBER(gate.reject_min), number_type{-1e9, 1e9, true},
+            "advantage",
+            "A group is rejected if all its advantages lie in [reject_min, reject_max]. Both are "
+            "set or none."),
+    env_key("gate.reject_max", MILLRACE_MEMBER(gate.reject_max), number_type{-1e9, 1e9, true},
+            "advantage", "See gate.reject_min. [0, 0] rejects groups that teach nothing."),
+    env_key("length_penalty.num_output_tokens_weight",
+            MILLRACE_MEMBER(penalty.num_output_tokens_weight), number_type{0, 1e6}, "",
+            "Share of the mean reward that the longest trace loses for its sampled tokens."),
+    env_key("length_penalty.num_input_tokens_weight",
+            MILLRACE_MEMBER(penalty.num_input_tokens_weight), number_type{0, 1e6}, "",
+            "The same for all other tokens."),
+    env_key("length_penalty.num_turns_weight", MILLRACE_MEMBER(penalty.num_turns_weight),
+            number_type{0, 1e6}, "", "The same for turns."),
+    env_key("length_weighted_baseline", MILLRACE_MEMBER(length_weighted_baseline), boolean_type{},
+            "", "The baseline weighs each trace by its trainable tokens."),
+    env_key("loss_aggregation", MILLRACE_MEMBER(aggregation), choice_type{aggregations, {}}, "",
+            "prompt: each group counts alike; mean: each token does."),
+    env_key("temperature", MILLRACE_MEMBER(temperature), number_type{1e-6, 1e4}, "",
+            "Sampling temperature of the policy, on every token."),
+};
+
+} // namespace
+
+std::span<const key<run_config>> run_keys() { return run_table; }
+
+std::span<const key<env_config>> env_keys() { return env_table; }
+
+} // namespace millrace

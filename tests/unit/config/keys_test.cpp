@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/keys.hpp"
+
+#include <cmath>
+#include <map>
+#include <set>
+
+#include <boost/test/unit_test.hpp>
+
+#include "config/convert.hpp"
+#include "config/run_config.hpp"
+
+using namespace millrace;
+
+namespace {
+
+constexpr std::string_view base = "source.preset = \"quickstart\"\nbatch.traces = 8\n";
+
+/// Loads the base config with these settings after it.
+auto load(std::vector<std::string> sets) { return load_config_text(base, "t.toml", sets); }
+
+/// What else must be set so that the key may have any value of its range.
+std::vector<std::string> companions(std::string_view name, const std::string &value) {
+  if (name == "batch.tokens")
+    return {value == "0" ? "batch.traces=8" : "batch.traces=0"};
+  if (name == "batch.traces" && value == "0")
+    return {"batch.tokens=8"};
+  if (name == "pad_to_multiple_of")
+    return {"seq_len=" + value};
+  if (name == "cost.linear")
+    return {"cost.quadratic=1"};
+  if (name == "cost.quadratic")
+    return {"seq_len=1"};
+  if (name.ends_with("gate.reject_min") || name.ends_with("gate.reject_max")) {
+    const bool is_min = name.ends_with("reject_min");
+    const std::string other(name.substr(0, name.size() - 3));
+    const std::string bound = value == "\"off\"" ? "off" : is_min ? "1e9" : "-1e9";
+    return {other + (is_min ? "max=" : "min=") + bound};
+  }
+  return {};
+}
+
+/// Values over the range of a type, as TOML, in the form in which they are printed.
+struct samples {
+  std::vector<std::string> operator()(const boolean_type &) const { return {"true", "false"}; }
+  std::vector<std::string> operator()(const integer_type &type) const {
+    return {std::to_string(type.min), std::to_string(type.min + (type.max - type.min) / 3),
+            std::to_string(type.max)};
+  }
+  std::vector<std::string> operator()(const number_type &type) const {
+    std::vector<std::string> out{toml_text(type.min), toml_text((type.min + type.max) / 3),
+                                 toml_text(type.max)};
+    if (type.optional)
+      out.emplace_back("\"off\"");
+    return out;
+  }
+  std::vector<std::string> operator()(const text_type &) const {
+    return {"\"grpo\"", "\"none\""}; // names of algorithms, which as text are as good as any
+  }
+  std::vector<std::string> operator()(const choice_type &type) const {
+    std::vector<std::string> out;
+    for (const std::string_view name : type.names)
+      out.push_back(toml_quoted(name));
+    return out;
+  }
+};
+
+/// Values of a wrong type, and values just outside the range.
+struct wrong_samples {
+  std::vector<std::string> operator()(const boolean_type &) const { return {"1", "yes"}; }
+  std::vector<std::string> operator()(const integer_type &type) const {
+    std::vector<std::string> out{
+        "two", "1.5", "true", "[1]", "{a=1}", "1979-05-27", std::to_string(type.min - 1)};
+    if (type.max != INT64_MAX)
+      out.push_back(std::to_string(type.max + 1));
+    return out;
+  }
+  std::vector<std::string> operator()(const number_type &type) const {
+    return {"two",
+            "true",
+            "nan",
+            "inf",
+            toml_text(std::nextafter(type.min, -HUGE_VAL)),
+            toml_text(std::nextafter(type.max, HUGE_VAL))};
+  }
+  std::vector<std::string> operator()(const text_type &type) const {
+    return {"\"a\\nb\"", std::string(type.max + 1, 'x')};
+  }
+  std::vector<std::string> operator()(const choice_type &) const { return {"1", "nonsense"}; }
+};
+
+struct full_key {
+  std::string name;
+  key_type type;
+};
+
+std::vector<full_key> all_keys() {
+  std::vector<full_key> out;
+  for (const auto &key : run_keys())
+    out.push_back({std::string(key.name), key.type});
+  for (const auto &key : env_keys()) {
+    out.push_back({"env.math." + std::string(key.name), key.type});
+    out.push_back({"env_default." + std::string(key.name), key.type});
+  }
+  return out;
+}
+
+std::string first_error(const tl::expected<run_config, std::vector<error>> &loaded) {
+  return loaded ? "" : loaded.error().at(0).message;
+}
+
+} // namespace
+
+BOOST_AUTO_TEST_SUITE(keys)
+
+BOOST_AUTO_TEST_CASE(no_key_stands_in_the_table_twice) {
+  std::set<std::string> seen;
+  for (const full_key &key : all_keys())
+    BOOST_TEST(seen.insert(key.name).second, key.name);
+}
+
+BOOST_AUTO_TEST_CASE(every_key_can_be_set_over_its_range_and_read_back) {
+  for (const full_key &key : all_keys()) {
+    for (const std::string &value : std::visit(samples{}, key.type)) {
+      auto sets = companions(key.name, value);
+      sets.push_back(key.name + "=" + value);
+      const auto loaded = load(sets);
+      BOOST_TEST_REQUIRE(loaded.has_value(), key.name << ": " << first_error(loaded));
+      std::string printed = key.name;
+      if (printed.starts_with("env."))
+        printed.replace(0, 9, "env.\"math\".");
+      BOOST_TEST(to_toml(*loaded).find(printed + " = " + value + "\n") != std::string::npos,
+                 printed << " = " << value << " is not in\n"
+                         << to_toml(*loaded));
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(every_key_refuses_wrong_types_and_values_outside_its_range) {
+  for (const full_key &key : all_keys()) {
+    for (const std::string &value : std::visit(wrong_samples{}, key.type)) {
+      const auto loaded = load({key.name + "=" + value});
+      BOOST_TEST_REQUIRE(!loaded.has_value(), key.name << "=" << value << " is accepted");
+      BOOST_TEST(loaded.error().size() == 1U, key.name);
+      const std::string message = first_error(loaded);
+      const bool inline_table = value.starts_with("{");
+      BOOST_TEST(message.find(key.name) != std::string::npos, message);
+      BOOST_TEST((inline_table || message.starts_with(key.name + " in --set: ")), message);
+      BOOST_TEST(message.find('\n') == std::string::npos, message);
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(what_is_printed_loads_as_the_same_config) {
+  for (const full_key &key : all_keys()) {
+    const std::string value = std::visit(samples{}, key.type).back();
+    auto sets = companions(key.name, value);
+    sets.push_back(key.name + "=" + value);
+    const auto loaded = load(sets);
+    BOOST_TEST_REQUIRE(loaded.has_value(), first_error(loaded));
+    const auto again = load_config_text(to_toml(*loaded), "other.toml", {});
+    BOOST_TEST_REQUIRE(again.has_value(), first_error(again));
+    BOOST_TEST(to_toml(*again) == to_toml(*loaded));
+    BOOST_TEST(config_digest(*again).hex() == config_digest(*loaded).hex());
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/run_config.hpp"
+
+#include <algorithm>
+
+#include <boost/test/unit_test.hpp>
+
+using namespace millrace;
+
+namespace {
+
+const std::string base = "source.preset = \"quickstart\"\nbatch.traces = 8\n";
+
+auto load(const std::string &text, std::vector<std::string> sets = {}) {
+  return load_config_text(text, "dir/run.toml", sets);
+}
+
+/// The messages of a config that must not load, one per line.
+std::string refusal(const std::string &text, std::vector<std::string> sets = {}) {
+  const auto loaded = load(text, std::move(sets));
+  if (loaded)
+    return "(it loads)";
+  std::string out;
+  for (const error &each : loaded.error())
+    out += each.message + "\n";
+  return out;
+}
+
+} // namespace
+
+BOOST_AUTO_TEST_SUITE(run_configs)
+
+BOOST_AUTO_TEST_CASE(defaults_hold_where_nothing_is_set) {
+  const run_config config = load(base).value();
+  BOOST_TEST(config.id == "run");
+  BOOST_TEST(config.state.empty());
+  BOOST_TEST(config.source.path.empty());
+  BOOST_TEST(config.source.seed == 1U);
+  BOOST_TEST(config.source.scale == 1.0);
+  BOOST_TEST((config.source.version == source_version::fresh));
+  BOOST_TEST(config.source.pace == 0.0);
+  BOOST_TEST(!config.deterministic);
+  BOOST_TEST(config.instances.env_readers == 1U);
+  BOOST_TEST(config.instances.assemblers == 1U);
+  BOOST_TEST(config.instances.scorers == 1U);
+  BOOST_TEST(config.instances.packers == 1U);
+  BOOST_TEST(config.workers == 0U);
+  BOOST_TEST(config.batch.tokens == 0U);
+  BOOST_TEST((config.batch.last == last_batch::ship));
+  BOOST_TEST(config.memory_limit == std::uint64_t{4} << 30);
+  BOOST_TEST(config.vocab_size == 2'147'483'647U);
+  BOOST_TEST(config.envs.empty());
+  BOOST_TEST(config.env_default.algorithm == "grpo");
+}
+
+BOOST_AUTO_TEST_CASE(an_unknown_key_names_its_line_and_the_nearest_known_key) {
+  BOOST_TEST(refusal(base + "scorer.instnces = 2\n") ==
+             "unknown key 'scorer.instnces' in dir/run.toml:3; did you mean "
+             "'scorer.instances'?\n");
+  BOOST_TEST(refusal(base, {"scorrer.instances=2"}) ==
+             "unknown key 'scorrer.instances' in --set; did you mean 'scorer.instances'?\n");
+  BOOST_TEST(refusal(base + "[env.math]\ngroupsize = 2\n") ==
+             "unknown key 'env.math.groupsize' in dir/run.toml:4; did you mean "
+             "'env.math.group_size'?\n");
+}
+
+BOOST_AUTO_TEST_CASE(an_unknown_key_like_no_other_points_to_the_list) {
+  BOOST_TEST(refusal(base + "[zzzzzzzzzzzzzzzz]\nq = 1\n") ==
+             "unknown key 'zzzzzzzzzzzzzzzz.q' in dir/run.toml:4; docs/config.md lists all keys\n");
+}
+
+BOOST_AUTO_TEST_CASE(an_unknown_empty_table_is_an_unknown_key) {
+  BOOST_TEST(refusal(base + "[scorers]\n").starts_with("unknown key 'scorers' in dir/run.toml:3"));
+}
+
+BOOST_AUTO_TEST_CASE(a_wrong_type_shows_the_value_and_what_is_wanted) {
+  BOOST_TEST(refusal(base + "scorer.instances = \"two\"\n") ==
+             "scorer.instances in dir/run.toml:3: 'two' is a string, an integer is wanted\n");
+  BOOST_TEST(refusal(base + "scorer = 3\n") ==
+             "scorer in dir/run.toml:3: 3 is an integer, a table is wanted\n");
+  BOOST_TEST(refusal(base + "seq_len = [1]\n") ==
+             "seq_len in dir/run.toml:3: the value is an array, an integer is wanted\n");
+}
+
+BOOST_AUTO_TEST_CASE(a_value_out_of_range_shows_the_range) {
+  BOOST_TEST(refusal(base, {"scorer.instances=0"}) ==
+             "scorer.instances in --set: 0 is out of range, 1 to 1024 is wanted\n");
+}
+
+BOOST_AUTO_TEST_CASE(versions_that_come_later_are_refused_by_name) {
+  BOOST_TEST(refusal(base, {"source.version=recorded"}) ==
+             "source.version in --set: 'recorded' is not supported yet, fresh is wanted\n");
+  BOOST_TEST(refusal(base, {"source.version=offset 2"}) ==
+             "source.version in --set: 'offset 2' is not supported yet, fresh is wanted\n");
+}
+
+BOOST_AUTO_TEST_CASE(all_errors_are_listed_at_once) {
+  const std::string all = refusal("scorer.instances = 0\nseq_len = \"x\"\n[bogus_bogus]\nkey = 1\n",
+                                  {"nonsense", "packer.instances=-1"});
+  BOOST_TEST(std::count(all.begin(), all.end(), '\n') == 7, all);
+  for (const char *part : {"scorer.instances in dir/run.toml:1", "seq_len in dir/run.toml:2",
+                           "unknown key 'bogus_bogus.key' in dir/run.toml:4", "--set 'nonsense'",
+                           "packer.instances in --set", "source.path or source.preset",
+                           "batch.traces or batch.tokens"})
+    BOOST_TEST(all.find(part) != std::string::npos, part << " is not in\n" << all);
+}
+
+BOOST_AUTO_TEST_CASE(rules_do_not_speak_of_keys_that_were_refused) {
+  BOOST_TEST(refusal("source.preset = \"quickstart\"\nbatch.traces = \"x\"\n") ==
+             "batch.traces in dir/run.toml:2: 'x' is a string, an integer is wanted\n");
+}
+
+BOOST_AUTO_TEST_CASE(a_set_wins_over_the_file_and_over_earlier_ones) {
+  BOOST_TEST(load(base + "seq_len = 64\n", {"seq_len=128"}).value().plan.seq_len == 128U);
+  BOOST_TEST(load(base, {"seq_len=128", "seq_len=256"}).value().plan.seq_len == 256U);
+}
+
+BOOST_AUTO_TEST_CASE(sizes_take_units) {
+  BOOST_TEST(load(base, {"memory.limit=3GiB"}).value().memory_limit == std::uint64_t{3} << 30);
+  BOOST_TEST(load(base, {"memory.limit=512 MiB"}).value().memory_limit == std::uint64_t{512} << 20);
+  BOOST_TEST(load(base, {"memory.limit=5000000"}).value().memory_limit == 5'000'000U);
+  for (const char *wrong : {"4GB", "GiB", "-1GiB", "9999999999TiB", "4GiBs", "1e9"})
+    BOOST_TEST(!load(base, {std::string("memory.limit=") + wrong}), wrong);
+}
+
+BOOST_AUTO_TEST_CASE(text_keys_take_bare_words_from_the_command_line) {
+  BOOST_TEST(load(base, {"run.id=7"}).value().id == "7");
+  BOOST_TEST(load(base, {"source.path=a/b.mrec"}).value().source.path == "a/b.mrec");
+  BOOST_TEST(refusal(base + "run.id = 7\n") ==
+             "run.id in dir/run.toml:3: 7 is an integer, a string is wanted\n");
+}
+
+BOOST_AUTO_TEST_CASE(environments_start_from_the_default_wherever_it_stands) {
+  const run_config config = load(base + "[env.math]\ngroup_size = 8\n[env_default]\n"
+                                        "group_size = 4\ntemperature = 0.5\n",
+                                 {"env_default.temperature=0.25"})
+                                .value();
+  BOOST_TEST(config.env("math").group_size == 8U);
+  BOOST_TEST(config.env("math").temperature == 0.25);
+  BOOST_TEST(config.env("other").group_size == 4U);
+}
+
+BOOST_AUTO_TEST_CASE(an_environment_can_turn_off_a_gate_that_the_default_has) {
+  const run_config config = load(base + "[env_default]\ngate = {reject_min = 0, reject_max = 0}\n"
+                                        "[env.math]\ngate = {reject_min = \"off\", "
+                                        "reject_max = \"off\"}\n")
+                                .value();
+  BOOST_TEST(config.env("code").gate.reject_min.value() == 0.0);
+  BOOST_TEST(!config.env("math").gate.reject_min.has_value());
+}
+
+BOOST_AUTO_TEST_CASE(no_environment_is_called_all) {
+  BOOST_TEST(refusal(base + "[env.all]\ngroup_size = 2\n") ==
+             "env.all.group_size in dir/run.toml:4: 'all' cannot name an environment\n");
+  BOOST_TEST(refusal(base + "env = 3\n") ==
+             "env in dir/run.toml:3: 3 is an integer, a table for each environment is wanted\n");
+}
+
+BOOST_AUTO_TEST_CASE(an_environment_with_an_empty_table_has_the_defaults) {
+  BOOST_TEST(load(base + "[env.math]\n").value().envs.contains("math"));
+}
+
+BOOST_AUTO_TEST_CASE(broken_rules_of_the_default_environment_name_its_keys) {
+  const std::string all = refusal(base + "[env_default]\ngate.reject_min = 1\n");
+  BOOST_TEST(all.find("env_default.gate.reject_max") != std::string::npos, all);
+  BOOST_TEST(all.find("env.env_default") == std::string::npos, all);
+}
+
+BOOST_AUTO_TEST_CASE(exactly_one_measure_of_a_batch_is_set) {
+  const std::string source = "source.preset = \"quickstart\"\n";
+  BOOST_TEST(refusal(source).find("batch.traces or batch.tokens must be set") != std::string::npos);
+  BOOST_TEST(refusal(base, {"batch.tokens=9"}).find("only one counts") != std::string::npos);
+  BOOST_TEST(load(base, {"batch.tokens=9", "batch.traces=0"}).value().batch.tokens == 9U);
+}
+
+BOOST_AUTO_TEST_CASE(a_missing_file_a_directory_and_an_endless_one_are_refused) {
+  const auto why = [](const char *path) { return load_config(path, {}).error().at(0).message; };
+  BOOST_TEST(why("/nonexistent/x.toml") ==
+             "/nonexistent/x.toml: cannot open the config file: No such file or directory");
+  BOOST_TEST(why("/") == "/: is a directory, a config file is wanted");
+  BOOST_TEST(why("/dev/zero") == "/dev/zero: over 1048576 bytes: not a config file");
+}
+
+BOOST_AUTO_TEST_CASE(the_quickstart_config_loads) {
+  const auto loaded = load_config(MILLRACE_SOURCE_DIR "/config/quickstart.toml", {});
+  BOOST_TEST_REQUIRE(loaded.has_value(), loaded.error().at(0).message);
+  BOOST_TEST(loaded->id == "quickstart");
+  BOOST_TEST(loaded->deterministic);
+  BOOST_TEST(loaded->source.preset == "quickstart");
+  BOOST_TEST(loaded->plan.ranks == 2U);
+}
+
+BOOST_AUTO_TEST_CASE(the_digest_follows_every_change) {
+  const auto digest = [](std::vector<std::string> sets) {
+    return config_digest(load(base, std::move(sets)).value()).hex();
+  };
+  BOOST_TEST(digest({}) == digest({"scorer.instances=1"}));
+  BOOST_TEST(digest({}) != digest({"scorer.instances=2"}));
+  BOOST_TEST(digest({}) != digest({"env.math.group_size=2"}));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
