@@ -15,6 +15,8 @@ namespace millrace {
 /// A TOML value of a type that no key wants.
 struct foreign_value {
   std::string_view type; ///< "a table", "an array", "a date"
+
+  bool operator==(const foreign_value &) const = default;
 };
 
 /// A value as it was written. A string stands for everything that is wanted as text.

@@ -20,8 +20,8 @@ std::string table_of(std::span<const key<Root>> keys, const std::string &printed
   std::string out =
       "| key | wanted | unit | default | meaning |\n| --- | --- | --- | --- | --- |\n";
   for (const auto &key : keys) {
-    const std::string line = prefix + std::string(key.name) + " = ";
-    const std::size_t at = printed_defaults.find("\n" + line) + 1 + line.size();
+    const std::string start = fmt::format("\n{}{} = ", prefix, key.name);
+    const std::size_t at = printed_defaults.find(start) + start.size();
     const std::string value = printed_defaults.substr(at, printed_defaults.find('\n', at) - at);
     out += fmt::format("| `{}` | {} | {} | `{}` | {} |\n", key.name, range_text(key.type), key.unit,
                        value, key.meaning);
@@ -40,7 +40,7 @@ BOOST_AUTO_TEST_SUITE(config_docs)
 
 BOOST_AUTO_TEST_CASE(the_document_lists_every_key_as_the_table_has_it) {
   const std::string document = read(MILLRACE_SOURCE_DIR "/docs/config.md");
-  const std::string defaults = "\n" + to_toml(run_config());
+  const std::string defaults = fmt::format("\n{}", to_toml(run_config()));
   for (const std::string &table :
        {table_of(run_keys(), defaults, ""), table_of(env_keys(), defaults, "env_default.")})
     BOOST_TEST(document.find(table) != std::string::npos,
