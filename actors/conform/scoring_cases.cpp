@@ -4,6 +4,7 @@
 
 #include "actors/assembler/group_header.hpp"
 #include "actors/conform/cases.hpp"
+#include "actors/conform/comparison.hpp"
 #include "actors/scorer/annotate.hpp"
 
 namespace millrace {
@@ -110,47 +111,23 @@ result<scoring_group> read_group(const json::value &in) {
   return out;
 }
 
-bool close(double got, double want, double scale) {
-  constexpr double tolerance = 1e-6;
-  return std::abs(got - want) <= tolerance * std::max(std::abs(want), scale);
-}
-
-/// What differs, or nothing.
-result<std::string> compare(const scoring_group &group, const scored_group &scores,
-                            const json::value &advantages, const json::value &rl_weight) {
-  const auto wanted = advantages.items();
-  if (!wanted)
-    return tl::unexpected(wanted.error());
-  if (wanted->size() != group.places.size())
-    return advantages.wrong("{} values for {} traces", wanted->size(), group.places.size());
+void compare(comparison &to, const scoring_group &group, const scored_group &scores,
+             const json::value &advantages, const json::value &rl_weight) {
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::optional<float>> got;
   for (const auto &score : scores.traces)
     got[{score.episode, score.trace}] = score.advantage;
-  for (std::size_t i = 0; i < wanted->size(); ++i) {
+  const auto list = to.items(advantages, group.places.size());
+  for (std::size_t i = 0; list && i < list->size(); ++i) {
     const auto found = got.find({group.places[i].episode, group.places[i].trace});
     const bool scored = found != got.end() && found->second;
-    if ((*wanted)[i].is_null() != !scored)
-      return fmt::format("{}: {} a score", (*wanted)[i].path(), scored ? "has" : "lacks");
-    if (!scored)
-      continue;
-    const auto want = (*wanted)[i].as<double>();
-    if (!want)
-      return tl::unexpected(want.error());
-    if (!close(static_cast<double>(*found->second), *want, group.scale))
-      return fmt::format("{}: {}, expected {}", (*wanted)[i].path(), *found->second, *want);
+    if (to.present((*list)[i], scored))
+      to.number((*list)[i], static_cast<double>(*found->second), group.scale);
   }
-  if (rl_weight.is_null() != !scores.rl_weight)
-    return fmt::format("{}: {} a weight", rl_weight.path(), scores.rl_weight ? "has" : "lacks");
-  if (!scores.rl_weight)
-    return std::string{};
-  const auto want = rl_weight.as<double>();
-  if (!want)
-    return tl::unexpected(want.error());
-  if (!close(static_cast<double>(*scores.rl_weight), *want, 0))
-    return fmt::format("{}: {}, expected {}", rl_weight.path(), *scores.rl_weight, *want);
-  return std::string{};
+  if (to.present(rl_weight, scores.rl_weight.has_value()))
+    to.number(rl_weight, static_cast<double>(*scores.rl_weight), 0.0);
 }
 
+/// What differs, or nothing. Errors: no scoring case.
 result<std::string> run(const json::value &test, const env_config &config) {
   const auto groups = test.get<json::value>("groups");
   const auto expected = test.get<json::value>("expected");
@@ -166,6 +143,7 @@ result<std::string> run(const json::value &test, const env_config &config) {
       return tl::unexpected(part->error());
   if (each_expected->size() != each_group->size() || each_weight->size() != each_group->size())
     return expected->wrong("not as many results as groups");
+  comparison to;
   for (std::size_t i = 0; i < each_group->size(); ++i) {
     const auto group = read_group((*each_group)[i]);
     if (!group)
@@ -176,11 +154,9 @@ result<std::string> run(const json::value &test, const env_config &config) {
     const auto scores = score_group(**header, config);
     if (!scores)
       return tl::unexpected(scores.error());
-    auto difference = compare(*group, *scores, (*each_expected)[i], (*each_weight)[i]);
-    if (!difference || !difference->empty())
-      return difference;
+    compare(to, *group, *scores, (*each_expected)[i], (*each_weight)[i]);
   }
-  return std::string{};
+  return to.difference();
 }
 
 } // namespace

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "actors/conform/graph_case.hpp"
+
+#include <charconv>
+
+namespace millrace {
+
+namespace {
+
+/// Puts a field into `out`, or the first error into `problem`.
+class field_reader {
+public:
+  explicit field_reader(const json::value &object) : object_(object) {}
+
+  template <class T> void get(std::string_view key, T &out) {
+    take(object_.get<T>(key), [&out](T &&found) { out = std::move(found); });
+  }
+  /// null and absent are the same.
+  template <class T> void find(std::string_view key, std::optional<T> &out) {
+    take(object_.find<T>(key, json::nulls::as_absent),
+         [&out](std::optional<T> &&found) { out = std::move(found); });
+  }
+  status done() const {
+    if (problem_)
+      return tl::unexpected(*problem_);
+    return {};
+  }
+
+private:
+  template <class T, class F> void take(result<T> found, F &&put) {
+    if (found)
+      put(std::move(*found));
+    else if (!problem_)
+      problem_ = std::move(found).error();
+  }
+
+  json::value object_;
+  std::optional<error> problem_;
+};
+
+result<frame> read_hex(const json::value &in, std::string_view hex) {
+  if (hex.size() % 2 != 0)
+    return in.wrong("an odd number of hex digits");
+  buffer bytes(hex.size() / 2);
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    std::uint8_t byte = 0;
+    const auto *digits = hex.data() + 2 * i;
+    const auto end = std::from_chars(digits, digits + 2, byte, 16);
+    if (end.ptr != digits + 2)
+      return in.wrong("'{}' is no hex byte", std::string_view(digits, 2));
+    bytes.data()[i] = std::byte{byte};
+  }
+  return std::move(bytes).freeze();
+}
+
+result<array_data> read_array(const json::value &in) {
+  std::string type;
+  std::string hex;
+  std::vector<double> shape;
+  field_reader fields(in);
+  fields.get("dtype", type);
+  fields.get("data_hex", hex);
+  fields.get("shape", shape);
+  MILLRACE_TRY(fields.done());
+  const auto known = dtype_named(type);
+  if (!known)
+    return in.wrong("unknown dtype '{}'", type);
+  auto bytes = read_hex(in, hex);
+  if (!bytes)
+    return tl::unexpected(std::move(bytes).error());
+  array_data out{.name = {}, .type = *known, .shape = {}, .bytes = std::move(*bytes)};
+  for (auto extent : shape)
+    out.shape.push_back(static_cast<std::uint64_t>(extent));
+  return out;
+}
+
+result<node_data> read_node(const json::value &in) {
+  node_data out;
+  std::optional<std::int32_t> parent;
+  std::optional<json::value> weights;
+  std::optional<json::value> experts;
+  field_reader fields(in);
+  fields.find("parent", parent);
+  fields.get("role", out.role);
+  fields.get("sampled", out.sampled);
+  fields.get("token_ids", out.token_ids);
+  fields.get("mask", out.mask);
+  fields.get("is_content", out.is_content);
+  fields.get("logprobs", out.logprobs);
+  fields.find("advantages", out.advantages);
+  fields.find("reference_logprobs", out.reference_logprobs);
+  fields.find("loss_weights", weights);
+  fields.find("routed_experts", experts);
+  MILLRACE_TRY(fields.done());
+  out.parent = parent.value_or(-1);
+  if (weights) {
+    field_reader streams(*weights);
+    streams.find("rl", out.rl_weights);
+    streams.find("ce", out.ce_weights);
+    streams.find("ref_kl", out.ref_kl_weights);
+    MILLRACE_TRY(streams.done());
+  }
+  if (experts) {
+    auto array = read_array(*experts);
+    if (!array)
+      return tl::unexpected(std::move(array).error());
+    out.routed_experts = std::move(*array);
+  }
+  return out;
+}
+
+result<trace_assignment> read_assignment(const json::value &in) {
+  trace_assignment out;
+  std::optional<json::value> advantages;
+  std::optional<json::value> reference;
+  field_reader fields(in);
+  fields.find("assign_advantages", advantages);
+  fields.find("branch_reference_logprobs", reference);
+  MILLRACE_TRY(fields.done());
+  if (advantages && advantages->type() == json::kind::array) {
+    fields.find("assign_advantages", out.advantages);
+  } else if (advantages) {
+    const auto number = advantages->as<double>();
+    if (!number)
+      return tl::unexpected(number.error());
+    out.advantage = static_cast<float>(*number);
+  }
+  MILLRACE_TRY(fields.done());
+  if (!reference)
+    return out;
+  const auto lists = reference->items();
+  if (!lists)
+    return tl::unexpected(lists.error());
+  out.reference_logprobs.emplace();
+  for (const auto &list : *lists) {
+    auto values = list.as<std::vector<float>>();
+    if (!values)
+      return tl::unexpected(std::move(values).error());
+    out.reference_logprobs->push_back(std::move(*values));
+  }
+  return out;
+}
+
+/// Adds a trace's result and nodes to its episode.
+status read_trace(const json::value &in, frame_data &episode) {
+  trace_result_data trace;
+  field_reader fields(in);
+  fields.get("id", trace.id);
+  fields.get("agent", trace.agent);
+  fields.get("agent_trainable", trace.agent_trainable);
+  fields.get("ok", trace.ok);
+  fields.get("reward", trace.reward);
+  MILLRACE_TRY(fields.done());
+  const auto list = in.get<json::value>("nodes");
+  if (!list)
+    return tl::unexpected(list.error());
+  const auto items = list->items();
+  if (!items)
+    return tl::unexpected(items.error());
+  for (std::size_t i = 0; i < items->size(); ++i) {
+    auto node = read_node((*items)[i]);
+    if (!node)
+      return tl::unexpected(std::move(node).error());
+    node->trace = static_cast<std::uint16_t>(episode.finish->traces.size());
+    node->index = static_cast<std::uint32_t>(i);
+    episode.nodes.push_back(std::move(*node));
+  }
+  episode.finish->traces.push_back(std::move(trace));
+  return {};
+}
+
+status read_episode(const json::value &in, graph_case &out) {
+  frame_data episode;
+  episode.key = {.run = "", .env = out.env_name, .task = "task", .group = "group"};
+  episode.finish.emplace();
+  const auto id = in.get<std::string>("id");
+  const auto traces = in.get<json::value>("traces");
+  if (!id || !traces)
+    return tl::unexpected(id ? traces.error() : id.error());
+  episode.episode = *id;
+  const auto items = traces->items();
+  if (!items)
+    return tl::unexpected(items.error());
+  out.assignments.emplace_back();
+  for (const auto &trace : *items) {
+    MILLRACE_TRY(read_trace(trace, episode));
+    auto assignment = read_assignment(trace);
+    if (!assignment)
+      return tl::unexpected(std::move(assignment).error());
+    out.assignments.back().push_back(std::move(*assignment));
+  }
+  count_whole_episode(episode);
+  out.episodes.push_back(std::move(episode));
+  return {};
+}
+
+status read_config(const json::value &in, graph_case &out) {
+  std::string loss;
+  std::optional<json::value> gate;
+  field_reader fields(in);
+  fields.get("env_name", out.env_name);
+  fields.get("temperature", out.env.temperature);
+  fields.get("algorithm", out.env.algorithm);
+  fields.get("action_loss_type", loss);
+  fields.find("gate", gate);
+  MILLRACE_TRY(fields.done());
+  if (loss == "ce")
+    out.env.action_loss_type = action_loss::ce;
+  else if (loss == "ref_kl")
+    out.env.action_loss_type = action_loss::ref_kl;
+  else if (loss != "rl")
+    return in.wrong("unknown action_loss_type '{}'", loss);
+  if (!gate)
+    return {};
+  field_reader bounds(*gate);
+  bounds.find("reject_min", out.env.gate.reject_min);
+  bounds.find("reject_max", out.env.gate.reject_max);
+  return bounds.done();
+}
+
+} // namespace
+
+result<graph_case> read_graph_case(const json::value &test) {
+  graph_case out;
+  const auto config = test.get<json::value>("config");
+  const auto group = test.get<json::value>("group");
+  if (!config || !group)
+    return tl::unexpected(config ? group.error() : config.error());
+  MILLRACE_TRY(read_config(*config, out));
+  const auto episodes = group->items();
+  if (!episodes)
+    return tl::unexpected(episodes.error());
+  for (const auto &episode : *episodes)
+    MILLRACE_TRY(read_episode(episode, out));
+  return out;
+}
+
+} // namespace millrace
