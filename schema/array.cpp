@@ -44,6 +44,8 @@ result<array_view> view_array(const wire::Array &array, const message &parts) {
   const auto total = array_bytes(view.shape, view.type, limits::parts * limits::array_part_bytes);
   if (!row || !total)
     return fail(errc::too_large, "array '{}': its shape is over the limits", view.name);
+  if (view.rows() > 0 && *row == 0)
+    return fail(errc::bad_value, "array '{}': {} rows without bytes", view.name, view.rows());
 
   const std::size_t first = array.first_part();
   if (array.parts() > 0 &&
@@ -64,6 +66,17 @@ result<array_view> view_array(const wire::Array &array, const message &parts) {
     return fail(errc::bad_format, "array '{}': {} bytes for a shape of {}", view.name, found,
                 *total);
   return view;
+}
+
+status part_claims::take(const wire::Array &array) {
+  for (std::size_t i = array.first_part(); i < std::size_t{array.first_part()} + array.parts();
+       ++i) {
+    if (taken_[i])
+      return fail(errc::bad_format, "array '{}': part {} belongs to another array",
+                  text_of(array.name()), i);
+    taken_[i] = true;
+  }
+  return {};
 }
 
 status check_array(const wire::Array &array, const array_view &view) {

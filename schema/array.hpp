@@ -30,9 +30,23 @@ struct array_view {
 };
 
 /// Reads the descriptor `array` of a message with these parts (parts[0] is the body). Checks dtype,
-/// rank, that the shape's product does not overflow, that the parts are there and hold exactly the
-/// bytes of the shape, each a whole number of rows. Errors: bad_format, bad_value, too_large.
+/// rank, that the shape's product does not overflow and its rows have bytes, that the parts are
+/// there and hold exactly the bytes of the shape, each a whole number of rows. Errors: bad_format,
+/// bad_value, too_large.
 result<array_view> view_array(const wire::Array &array, const message &parts);
+
+/// Which parts of a message its arrays have taken. No two arrays share a part: a small body could
+/// otherwise claim the same large part a million times over.
+class part_claims {
+public:
+  explicit part_claims(std::size_t parts) : taken_(parts, false) {}
+
+  /// Precondition: view_array() accepts the array. Errors: bad_format.
+  status take(const wire::Array &array);
+
+private:
+  std::vector<bool> taken_;
+};
 
 /// Compares the CRC-32C of the bytes with the descriptor's. Errors: damaged.
 status check_array(const wire::Array &array, const array_view &view);

@@ -15,13 +15,12 @@ std::optional<std::span<const float>> optional_span(const flatbuffers::Vector<fl
   return span_of(vector);
 }
 
-status check_array_of(const wire::Array *array, const message &parts) {
+status claim_array(const wire::Array *array, const message &parts, part_claims &claims) {
   if (array == nullptr)
     return {};
-  auto view = view_array(*array, parts);
-  if (!view)
-    return tl::unexpected(view.error());
-  return {};
+  if (auto view = view_array(*array, parts); !view)
+    return tl::unexpected(std::move(view).error());
+  return claims.take(*array);
 }
 
 status check_checksum(const wire::Array *array, const message &parts) {
@@ -96,13 +95,14 @@ result<episode_frame> episode_frame::parse(message parts,
   if (!table)
     return tl::unexpected(std::move(table).error());
   parts.front() = table->bytes();
+  part_claims claims(parts.size());
   if (const auto *nodes = (*table)->nodes(); nodes != nullptr)
     for (const auto *node : *nodes) {
-      auto found = check_array_of(node->routed_experts(), parts);
+      auto found = claim_array(node->routed_experts(), parts, claims);
       if (found && node->tensors() != nullptr)
         for (const auto *tensor : *node->tensors())
           if (found)
-            found = check_array_of(tensor, parts);
+            found = claim_array(tensor, parts, claims);
       if (!found)
         return with_context(std::move(found).error(), place_of(**table, *node));
     }

@@ -30,7 +30,8 @@ flatbuffers::Offset<wire::GroupKey> create_key(flatbuffers::FlatBufferBuilder &b
 /// copy.
 class episode_frame {
 public:
-  /// The structure level: the body verifies, every array lies in its parts and fits its shape.
+  /// The structure level: the body verifies, every array lies in parts of its own and fits its
+  /// shape.
   /// Errors: bad_format, bad_value, too_large.
   static result<episode_frame> parse(message parts,
                                      const std::shared_ptr<memory_meter> &meter = nullptr);

@@ -12,12 +12,38 @@ namespace {
 using flatbuffers::FlatBufferBuilder;
 using flatbuffers::Offset;
 
+template <class T> std::size_t bytes_of(const std::vector<T> &values) {
+  return values.size() * sizeof(T);
+}
+template <class T> std::size_t bytes_of(const std::optional<std::vector<T>> &values) {
+  return values ? bytes_of(*values) : 0;
+}
+
 /// An upper bound of what a node adds to the FlatBuffer.
 std::size_t encoded_size(const node_data &node) {
-  const auto n = node.token_ids.size();
-  const auto k = node.logprobs.size();
-  constexpr std::size_t fixed = 1024;
-  return fixed + n * (4 + 1 + 1 + 1 + 3 * 4) + k * 3 * 4 + node.tensors.size() * 512;
+  constexpr std::size_t fixed = 1024; // table, vector lengths, alignment
+  auto size = fixed + node.role.size() + bytes_of(node.token_ids) + bytes_of(node.mask) +
+              bytes_of(node.is_content) + bytes_of(node.logprobs) + bytes_of(node.advantages) +
+              bytes_of(node.reference_logprobs) + bytes_of(node.rl_weights) +
+              bytes_of(node.ce_weights) + bytes_of(node.ref_kl_weights) +
+              bytes_of(node.mm_token_type_ids);
+  for (const auto &tensor : node.tensors)
+    size += 512 + tensor.name.size();
+  return size;
+}
+
+/// An upper bound of what the frame itself and its end add.
+std::size_t encoded_size(const frame_data &frame) {
+  auto size = std::size_t{4096} + frame.episode.size() + frame.key.run.size() +
+              frame.key.env.size() + frame.key.task.size() + frame.key.group.size();
+  for (const auto &node : frame.nodes)
+    size += encoded_size(node);
+  if (frame.finish) {
+    size += frame.finish->reason.size();
+    for (const auto &trace : frame.finish->traces)
+      size += 256 + trace.id.size() + trace.agent.size();
+  }
+  return size;
 }
 
 template <class T>
@@ -99,9 +125,7 @@ void count_whole_episode(frame_data &episode) {
 }
 
 result<message> encode(const frame_data &frame) {
-  std::size_t size = 4096;
-  for (const auto &node : frame.nodes)
-    size += encoded_size(node);
+  const auto size = encoded_size(frame);
   if (size > limits::body_bytes)
     return fail(errc::too_large, "episode '{}': a frame of {} bytes, at most {} are allowed",
                 frame.episode, size, limits::body_bytes);

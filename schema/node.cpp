@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "schema/node.hpp"
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
 
 namespace millrace {
@@ -15,11 +17,13 @@ status check_length(std::string_view field, std::size_t got, std::size_t want,
 }
 
 status check_finite(std::string_view field, std::span<const float> values) {
-  // A sum of x - x is 0 exactly if all are finite; this vectorises, a test for each value does not.
-  float sum = 0;
+  // All exponent bits set: infinite or not a number. This loop vectorises, one that leaves at the
+  // first such value does not.
+  constexpr std::uint32_t exponent = 0x7F80'0000U;
+  std::uint32_t bad = 0;
   for (float x : values)
-    sum += x - x;
-  if (sum == 0)
+    bad |= (std::bit_cast<std::uint32_t>(x) & exponent) == exponent ? 1U : 0U;
+  if (bad == 0)
     return {};
   for (std::size_t i = 0; i < values.size(); ++i)
     if (!std::isfinite(values[i]))

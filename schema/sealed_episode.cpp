@@ -45,8 +45,12 @@ status check_sequence(const std::vector<episode_frame> &frames) {
 }
 
 result<message> read_extents(const wire::SealedFrame &frame, const message &parts) {
+  const auto extents = span_of(frame.extents());
+  if (extents.empty() || extents.size() > limits::parts)
+    return fail(errc::bad_format, "a sealed frame of {} parts", extents.size());
   message out;
-  for (const auto &extent : span_of(frame.extents())) {
+  out.reserve(extents.size());
+  for (const auto &extent : extents) {
     if (extent.part() == 0 || extent.part() >= parts.size())
       return fail(errc::bad_format, "a sealed episode names part {} of {}", extent.part(),
                   parts.size());
@@ -57,8 +61,6 @@ result<message> read_extents(const wire::SealedFrame &frame, const message &part
                   extent.offset(), extent.size(), part.size());
     out.push_back(part.sub(extent.offset(), extent.size()));
   }
-  if (out.empty() || out.size() > limits::parts)
-    return fail(errc::bad_format, "a sealed frame of {} parts", out.size());
   return out;
 }
 
@@ -149,9 +151,10 @@ result<sealed_episode> sealed_episode::parse(message parts,
 status sealed_episode::index_nodes() {
   const auto &end = finish();
   const auto id = this->id();
-  traces_.resize(end.traces() == nullptr ? 0 : end.traces()->size());
-  if (traces_.size() > limits::traces_per_episode)
-    return fail(errc::too_large, "episode '{}' has {} traces", id, traces_.size());
+  const std::size_t traces = end.traces() == nullptr ? 0 : end.traces()->size();
+  if (traces > limits::traces_per_episode)
+    return fail(errc::too_large, "episode '{}' has {} traces", id, traces);
+  traces_.resize(traces);
   std::uint64_t nodes = 0;
   std::uint64_t tokens = 0;
   for (std::uint32_t f = 0; f < frames_.size(); ++f)
