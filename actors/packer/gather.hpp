@@ -18,21 +18,21 @@ namespace millrace {
 /// One sample of a bin: which tokens, and how its streams are made. Owner: the caller keeps nodes,
 /// path and env alive until gather() is back. Source: schema/group.fbs for the rules.
 struct sample_source {
-  std::span<const node_view> nodes; ///< all nodes of the trace
-  const branch *path = nullptr;     ///< which of them, root first, and what is off
-  std::uint32_t tokens = 0;         ///< kept: the first ones of the branch, at least 1
-  std::uint32_t images = 0;         ///< kept: the first ones of the branch, if it was cut
+  std::span<const node_view> nodes{}; ///< all nodes of the trace
+  const branch *path = nullptr;       ///< which of them, root first, and what is off
+  std::uint32_t tokens = 0;           ///< kept: the first ones of the branch, at least 1
+  std::uint32_t images = 0;           ///< kept: the first ones of the branch, if it was cut
 
   wire::AdvantageRule advantage_rule = wire::AdvantageRule::Nodes;
   float advantage = 0; ///< for AdvantageRule::Constant
-  wire::StreamSpec rl;
-  wire::StreamSpec ce;
-  wire::StreamSpec ref_kl;
+  wire::StreamSpec rl{};
+  wire::StreamSpec ce{};
+  wire::StreamSpec ref_kl{};
   bool prune_rl = false; ///< rl becomes 0.0 on trainable tokens whose advantage is 0
 
   float temperature = 1; ///< of every token
-  std::string_view env;
-  wire::Origin origin; ///< for reports; its `cut` is filled in by gather()
+  std::string_view env{};
+  wire::Origin origin{}; ///< for reports; its `cut` is filled in by gather()
 };
 
 /// One micro batch to be made. Samples are joined in this order.
@@ -42,7 +42,7 @@ struct bin {
   std::uint32_t index = 0;
   bool dummy = false;        ///< nothing is trainable, no advantages, no weight streams
   std::uint32_t padding = 0; ///< tokens of padding after the last sample
-  std::vector<sample_source> samples;
+  std::vector<sample_source> samples{};
 };
 
 /// Gathers the node spans of a bin into one message: a wire::MicroBatch and the parts of its raw
