@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/collective/gloo.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include <gloo/rendezvous/context.h>
+#include <gloo/rendezvous/hash_store.h>
+#include <gloo/transport/tcp/device.h>
+#include <gloo/transport/unbound_buffer.h>
+
+namespace millrace {
+
+namespace {
+
+using gloo::transport::UnboundBuffer;
+
+/// What Gloo said, without the place in its own sources that it puts before it.
+std::string_view plain(const std::exception &why) {
+  const std::string_view text = why.what();
+  const auto end = text.find("] ");
+  return text.starts_with('[') && end != text.npos ? text.substr(end + 2) : text;
+}
+
+class gloo_collective final : public collective {
+public:
+  gloo_collective(const gloo_options &options, std::shared_ptr<gloo::rendezvous::Context> connected)
+      : collective(options.rank, options.size), deadline_(options.deadline),
+        context_(std::move(connected)) {}
+
+  ~gloo_collective() override { abort("the rank has left"); }
+
+  void abort(std::string_view reason) noexcept override {
+    const std::lock_guard lock(mutex_);
+    break_off({errc::peer_lost, fmt::format("rank {} aborted: {}", rank(), reason)});
+    try {
+      if (sending_)
+        sending_->abortWaitSend();
+      if (receiving_)
+        receiving_->abortWaitRecv();
+      context_->closeConnections();
+    } catch (const std::exception &) {
+      // The connections are gone already, which is what was wanted.
+    }
+  }
+
+protected:
+  status exchange(std::span<const std::byte> mine, std::span<std::byte> all) override {
+    std::copy(mine.begin(), mine.end(),
+              all.begin() + static_cast<std::ptrdiff_t>(index() * mine.size()));
+    try {
+      if (!open(mine, all))
+        return broken();
+      const bool done = transfer(mine.size());
+      close();
+      if (done)
+        return {};
+      lose({errc::peer_lost, "the connections were closed"});
+    } catch (const std::exception &why) {
+      close();
+      lose(reason(why));
+    }
+    return broken();
+  }
+
+private:
+  std::size_t index() const { return static_cast<std::size_t>(rank()); }
+
+  /// Registers the buffers of an exchange, so that abort() can end the waits on them.
+  bool open(std::span<const std::byte> mine, std::span<std::byte> all) {
+    const std::lock_guard lock(mutex_);
+    if (broken_)
+      return false;
+    // Gloo has one type for both directions; it does not write into what it sends.
+    sending_ = context_->createUnboundBuffer(const_cast<std::byte *>(mine.data()), mine.size());
+    receiving_ = context_->createUnboundBuffer(all.data(), all.size());
+    return true;
+  }
+
+  void close() {
+    const std::lock_guard lock(mutex_);
+    sending_.reset();
+    receiving_.reset();
+  }
+
+  /// False if abort() ended it. Throws what Gloo throws.
+  bool transfer(std::size_t bytes) {
+    const auto end = std::chrono::steady_clock::now() + deadline_;
+    const auto left = [&] {
+      const auto now = std::chrono::steady_clock::now();
+      return std::max(std::chrono::duration_cast<std::chrono::milliseconds>(end - now),
+                      std::chrono::milliseconds(1));
+    };
+    const auto slot = round_++;
+    for (int other = 0; other < size(); ++other)
+      if (other != rank()) {
+        receiving_->recv(other, slot, static_cast<std::size_t>(other) * bytes, bytes);
+        sending_->send(other, slot, 0, bytes);
+      }
+    for (int other = 1; other < size(); ++other)
+      if (!receiving_->waitRecv(left()) || !sending_->waitSend(left()))
+        return false;
+    return true;
+  }
+
+  error reason(const std::exception &why) const {
+    const auto text = plain(why);
+    if (text.find("Timed out") != text.npos)
+      return {errc::timed_out,
+              fmt::format("no word from another rank within {} ms", deadline_.count())};
+    return {errc::peer_lost, fmt::format("lost another rank: {}", text)};
+  }
+
+  void lose(error why) {
+    const std::lock_guard lock(mutex_);
+    break_off(std::move(why));
+  }
+
+  void break_off(error why) {
+    if (!broken_)
+      broken_ = std::move(why);
+  }
+
+  status broken() {
+    const std::lock_guard lock(mutex_);
+    return tl::unexpected<error>(*broken_);
+  }
+
+  const std::chrono::milliseconds deadline_;
+  const std::shared_ptr<gloo::rendezvous::Context> context_;
+  std::uint64_t round_ = 0; ///< the slot of an exchange, so that rounds cannot mix
+  std::mutex mutex_;        ///< guards what follows against abort()
+  std::unique_ptr<UnboundBuffer> sending_;
+  std::unique_ptr<UnboundBuffer> receiving_;
+  std::optional<error> broken_;
+};
+
+} // namespace
+
+gloo_store make_gloo_store() { return std::make_shared<gloo::rendezvous::HashStore>(); }
+
+result<std::unique_ptr<collective>> join_gloo(const gloo_options &options, gloo_store store) {
+  try {
+    gloo::transport::tcp::attr where(options.address.c_str());
+    auto device = gloo::transport::tcp::CreateDevice(where);
+    auto context = std::make_shared<gloo::rendezvous::Context>(options.rank, options.size);
+    context->setTimeout(options.deadline);
+    context->connectFullMesh(*store, device);
+    return std::make_unique<gloo_collective>(options, std::move(context));
+  } catch (const std::exception &why) {
+    const auto text = plain(why);
+    const bool late = text.find("imeout") != text.npos || text.find("imed out") != text.npos;
+    return fail(late ? errc::timed_out : errc::io,
+                "joining the collective as rank {} of {} at {}, {} ms for each rank: {}",
+                options.rank, options.size, options.address, options.deadline.count(), text);
+  }
+}
+
+} // namespace millrace

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "runtime/collective/collective.hpp"
+
+namespace gloo::rendezvous {
+class Store;
+}
+
+namespace millrace {
+
+/// Where ranks find each other: a key-value store that all of them see.
+using gloo_store = std::shared_ptr<gloo::rendezvous::Store>;
+
+/// A store for ranks that live in one process, as threads. Each job needs one of its own.
+gloo_store make_gloo_store();
+
+struct gloo_options {
+  int rank = 0;
+  int size = 1;
+  /// The address that the other ranks connect to. Gloo's ports know no keys: whoever reaches the
+  /// address can take part, so anything but loopback must be a network of its own.
+  std::string address = "127.0.0.1";
+  /// For each exchange, and for each rank that is waited for while joining.
+  std::chrono::milliseconds deadline{30'000};
+};
+
+/// A rank over TCP. Blocks until all ranks have joined.
+/// Errors: `timed_out` if one does not; `io` if Gloo cannot open or connect its sockets.
+/// Thread: Gloo runs one thread of its own per rank.
+result<std::unique_ptr<collective>> join_gloo(const gloo_options &options, gloo_store store);
+
+} // namespace millrace
