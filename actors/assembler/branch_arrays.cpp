@@ -5,6 +5,8 @@
 #include <cstring>
 #include <limits>
 
+#include "actors/planner/cut.hpp"
+
 namespace millrace {
 
 namespace {
@@ -133,6 +135,24 @@ status add_arrays(branch_header &out, const std::vector<node_view> &nodes, const
     return fail(errc::bad_value, "it has image tensors ('{}') and no mm_token_type_ids",
                 out.tensors.front().name);
   return {};
+}
+
+std::uint64_t kept_tokens(const branch_header &branch, std::uint64_t seq_len) {
+  if (branch.tokens <= seq_len)
+    return branch.tokens;
+  if (branch.tensors.empty())
+    return seq_len;
+  sample_shape sample{.tokens = branch.tokens, .experts = std::nullopt, .images = image_shape{}};
+  for (const auto &tensor : branch.tensors)
+    if (tensor.name == "pixel_values")
+      sample.images->patches = tensor.shape.front();
+  for (std::size_t i = 0; i + 1 < branch.image_runs.size(); i += 2)
+    sample.images->runs.emplace_back(branch.image_runs[i], branch.image_runs[i + 1]);
+  const auto &grid = branch.image_grid_thw;
+  for (std::size_t i = 0; i + 2 < grid.size(); i += 3)
+    sample.images->grid_thw.push_back({grid[i], grid[i + 1], grid[i + 2]});
+  const auto found = cut(sample, static_cast<std::uint32_t>(seq_len)); // below tokens: fits
+  return found ? found->tokens : seq_len;
 }
 
 status check_experts(const std::vector<node_view> &nodes) {

@@ -11,4 +11,8 @@ namespace millrace {
 /// ids; too_large.
 status add_arrays(branch_header &out, const std::vector<node_view> &nodes, const branch &path);
 
+/// Tokens that the cut at seq_len keeps. A sample that the planner will refuse counts as if it were
+/// text. Precondition: arrays and tokens are filled in.
+std::uint64_t kept_tokens(const branch_header &branch, std::uint64_t seq_len);
+
 } // namespace millrace

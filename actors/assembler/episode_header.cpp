@@ -166,16 +166,16 @@ result<branch_header> make_branch_header(const std::vector<node_view> &nodes,
   out.leaf = path.leaf;
   out.tokens = path.tokens;
   out.trainable = path.trainable;
-  std::uint64_t position = 0;
-  for (std::size_t at = 0; at < path.nodes.size() && position < seq_len; ++at) {
-    const auto &node = nodes[path.nodes[at]];
-    if (path.mask_off[at] == 0)
-      out.trainable_in_seq_len +=
-          trainable_within(node, shapes[path.nodes[at]], seq_len - position);
-    position += node.token_ids.size();
-  }
   add_streams(out, nodes, shapes, path);
   MILLRACE_TRY(add_arrays(out, nodes, path));
+  const auto kept = kept_tokens(out, seq_len);
+  std::uint64_t position = 0;
+  for (std::size_t at = 0; at < path.nodes.size() && position < kept; ++at) {
+    const auto &node = nodes[path.nodes[at]];
+    if (path.mask_off[at] == 0)
+      out.trainable_in_seq_len += trainable_within(node, shapes[path.nodes[at]], kept - position);
+    position += node.token_ids.size();
+  }
   return out;
 }
 
