@@ -105,7 +105,7 @@ private:
   struct level {
     bool object;
     std::size_t index;    ///< of the element, in an array
-    std::string_view key; ///< of the field, raw, in an object
+    std::string_view key; ///< of the field, raw, in an object; no data until it is read
   };
   enum class expect { value, value_or_end, key, key_or_end, comma_or_end, nothing };
 
@@ -139,10 +139,10 @@ private:
 std::string scanner::path() const {
   std::string out;
   for (const auto &step : stack_)
-    if (step.object)
-      append_key(out, step.key);
-    else
+    if (!step.object)
       append_index(out, step.index);
+    else if (step.key.data() != nullptr)
+      append_key(out, step.key);
   return out;
 }
 
@@ -179,7 +179,7 @@ std::optional<defect> scanner::take_one() {
     if (c != '"')
       return fatal(at_, fmt::format("'{}' where a field name should be", quoted({&c, 1})));
     const auto from = at_ + 1;
-    stack_.back().key = "";
+    stack_.back().key = {};
     if (auto bad = string())
       return bad;
     stack_.back().key = text_.substr(from, at_ - 1 - from);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <system_error>
 #include <unordered_map>
 #include <utility>
 
@@ -311,6 +312,9 @@ result<import_summary> import_file(const std::filesystem::path &in,
   const auto bytes = map_file(in);
   if (!bytes)
     return tl::unexpected(bytes.error());
+  if (std::error_code ignored; std::filesystem::equivalent(in, out, ignored))
+    return fail(errc::bad_argument, "'{}' is the input: name another file for the recording",
+                out.string());
   auto writer = recording_writer::create(out, in.filename().string());
   if (!writer)
     return tl::unexpected(std::move(writer).error());

@@ -41,7 +41,7 @@ result<import_summary> import_text(std::string_view text, std::string name,
                                    const import_options &options, const import_sink &sink);
 
 /// Imports a file into a recording. If nothing was imported there is no recording, and
-/// summary.imported() is 0. Errors: not_found, io.
+/// summary.imported() is 0. Errors: not_found, io; bad_argument if both are one file.
 result<import_summary> import_file(const std::filesystem::path &in,
                                    const std::filesystem::path &out, const import_options &options);
 

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "schema/import/traces.hpp"
 
+#include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <span>
 
 #include "schema/limits.hpp"
 
@@ -198,6 +201,30 @@ status read_node(const json::value &in, node_data node, record_content &out) {
   return {};
 }
 
+/// The tensors of images are not written to trace files. Image tokens without their images would be
+/// trained as if they were text.
+status refuse_images(const json::value &trace, std::span<const node_data> nodes) {
+  std::optional<json::value> types;
+  MILLRACE_TRY(take(trace, "mm_token_type_id_map", types));
+  if (!types)
+    return {};
+  const auto members = types->members();
+  if (!members)
+    return tl::unexpected(members.error());
+  std::vector<std::int32_t> images;
+  for (const auto &[key, type] : *members)
+    if (std::int32_t id = 0;
+        std::from_chars(key.data(), key.data() + key.size(), id).ec == std::errc{})
+      images.push_back(id);
+  std::sort(images.begin(), images.end());
+  for (const auto &node : nodes)
+    for (auto id : node.token_ids)
+      if (std::binary_search(images.begin(), images.end(), id))
+        return trace.wrong("node {} has image tokens ({}), and trace files do not hold images",
+                           node.index, id);
+  return {};
+}
+
 status read_trace(const json::value &in, std::uint16_t index, bool episode_ok,
                   record_content &out) {
   trace_result_data trace;
@@ -229,7 +256,7 @@ status read_trace(const json::value &in, std::uint16_t index, bool episode_ok,
     node.index = i;
     MILLRACE_TRY(read_node((*items)[i], std::move(node), out));
   }
-  return {};
+  return refuse_images(in, std::span(out.nodes).last(items->size()));
 }
 
 result<record_content> read(const json::value &record) {

@@ -111,7 +111,7 @@ BOOST_AUTO_TEST_CASE(a_lone_surrogate_is_refused_wherever_it_stands) {
   BOOST_TEST(refusal(R"({"text":"\ud83d\u0041"})") ==
              R"(text: \ud83d is half of a character (byte 9))");
   BOOST_TEST(refusal(R"({"text":"\ud83d\ude00"})") == "");
-  BOOST_TEST(refusal(R"({"\udead":1})") == R"([""]: \udead is half of a character (byte 2))");
+  BOOST_TEST(refusal(R"({"\udead":1})") == R"(\udead is half of a character (byte 2))");
 }
 
 BOOST_AUTO_TEST_CASE(bytes_that_are_not_utf8_are_refused) {
