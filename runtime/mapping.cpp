@@ -44,9 +44,9 @@ result<frame> map_file(const std::filesystem::path &path) {
   if (::fstat(file.get(), &info) != 0)
     return refused(path, errno);
   if (S_ISDIR(info.st_mode))
-    return fail(errc::io, "cannot read '{}': it is a directory", path.string());
+    return fail(errc::bad_argument, "cannot read '{}': it is a directory", path.string());
   if (!S_ISREG(info.st_mode))
-    return fail(errc::io, "cannot read '{}': it is not a regular file", path.string());
+    return fail(errc::bad_argument, "cannot read '{}': it is not a regular file", path.string());
   const auto size = static_cast<std::size_t>(info.st_size);
   if (size == 0)
     return frame();

@@ -92,10 +92,10 @@ result<output_file> output_file::create(const std::filesystem::path &path) {
   std::error_code ignored;
   const auto there = std::filesystem::status(path, ignored);
   if (std::filesystem::exists(there) && !std::filesystem::is_regular_file(there))
-    return fail(errc::io, "cannot write '{}': it is {}", path.string(),
+    return fail(errc::bad_argument, "cannot write '{}': it is {}", path.string(),
                 std::filesystem::is_directory(there) ? "a directory" : "not a regular file");
   if (path.filename().empty())
-    return fail(errc::io, "cannot write '{}': it names no file", path.string());
+    return fail(errc::bad_argument, "cannot write '{}': it names no file", path.string());
   for (int attempt = 0;; ++attempt) {
     std::filesystem::path temporary = path;
     temporary += fmt::format(".partial-{}-{}", ::getpid(), attempt);
@@ -103,7 +103,8 @@ result<output_file> output_file::create(const std::filesystem::path &path) {
     if (fd >= 0)
       return output_file(path, std::move(temporary), fd);
     if (errno != EEXIST)
-      return fail(errc::io, "cannot write '{}': {}", path.string(), reason_of(errno));
+      return fail(errno == ENOENT || errno == ENOTDIR ? errc::not_found : errc::io,
+                  "cannot write '{}': {}", path.string(), reason_of(errno));
   }
 }
 

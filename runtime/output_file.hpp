@@ -17,7 +17,7 @@ namespace millrace {
 /// other; SIGXFSZ never arrives. Thread: one at a time.
 class output_file {
 public:
-  /// Errors: io (no such folder, no permission; `path` is there and is no regular file).
+  /// Errors: not_found (no such folder), bad_argument (`path` is a folder or a device), io.
   static result<output_file> create(const std::filesystem::path &path);
 
   output_file(output_file &&other) noexcept;
