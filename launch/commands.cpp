@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launch/commands.hpp"
+
+#include <system_error>
+
+#include "launch/terminal.hpp"
+#include "runtime/text_table.hpp"
+#include "schema/import/import.hpp"
+#include "schema/inspect.hpp"
+
+namespace millrace {
+
+int import_command(const import_request &request) {
+  std::error_code ignored;
+  if (std::filesystem::equivalent(request.traces, request.out, ignored))
+    return complain({errc::bad_argument,
+                     fmt::format("{} would be replaced by the recording: name another file to -o",
+                                 request.out.string())});
+  const auto summary = import_file(request.traces, request.out, {.eval = request.eval});
+  if (!summary)
+    return complain(summary.error());
+  const int code = print_and_exit(summary->text());
+  if (code == exit_ok && summary->imported() == 0)
+    return complain({errc::bad_value, fmt::format("{}: nothing was imported; {} is not written",
+                                                  request.traces.string(), request.out.string())});
+  return code;
+}
+
+int synth_command(const synth_request &request) {
+  const auto made = synthesize(request.options, request.out);
+  if (!made)
+    return complain(made.error());
+  return print_and_exit(fmt::format("{}: {} episodes in {} groups, {} tokens\n",
+                                    request.out.string(), grouped(made->episodes),
+                                    grouped(made->groups.size()), grouped(made->tokens)));
+}
+
+int inspect_command(const inspect_request &request) {
+  const auto summary = inspect_recording(request.recording);
+  if (!summary)
+    return complain(summary.error());
+  const std::string text =
+      request.json ? json::dump(json_of(*summary), 2) + "\n" : text_of(*summary);
+  const int code = print_and_exit(text);
+  if (code == exit_ok && summary->damaged() && !request.allow_damage)
+    return complain(
+        {errc::damaged, fmt::format("{} is damaged: {} bytes skipped at {} places; --allow-damage "
+                                    "takes what is left",
+                                    request.recording.string(), grouped(summary->bytes_skipped),
+                                    grouped(summary->damage_count))});
+  return code;
+}
+
+} // namespace millrace

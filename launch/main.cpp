@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command line: flags to requests, requests to commands. No logic.
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "launch/commands.hpp"
+#include "launch/terminal.hpp"
+#include "runtime/nearest.hpp"
+
+namespace millrace {
+namespace {
+
+constexpr std::string_view examples = R"(Examples:
+  millrace synth --preset quickstart -o quick.mrec       make up a recording
+  millrace import traces.jsonl -o traces.mrec            published trace files as a recording
+  millrace inspect traces.mrec                           what is in it; --json for programs
+
+Exit codes: 0 success, 1 failed work, 2 bad use or config.)";
+
+// CLI11 takes "-1" for an unsigned number, and its own check prints the largest double.
+std::string whole_number(const std::string &text) {
+  const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+  return digits ? "" : fmt::format("'{}' is not a whole number from 0 up", text);
+}
+
+/// The program's arguments, and where CLI11 puts what it finds.
+class command_line {
+public:
+  command_line() {
+    app_.set_version_flag("--version", "millrace " MILLRACE_VERSION);
+    add_import();
+    add_synth();
+    add_inspect();
+    app_.footer(std::string(examples)); // last: the commands would inherit it
+  }
+
+  int run(int argc, char **argv) {
+    if (argc > 1 && argv[1][0] != '-' && !knows(argv[1]))
+      return unknown_command(argv[1]);
+    try {
+      app_.parse(argc, argv);
+    } catch (const CLI::CallForHelp &) {
+      return print_and_exit(app_.help());
+    } catch (const CLI::CallForVersion &) {
+      return print_and_exit(app_.version() + "\n");
+    } catch (const CLI::ParseError &problem) {
+      return complain(error{errc::bad_argument,
+                            fmt::format("{}; see millrace {}--help", problem.what(), command())});
+    }
+    if (import_cli_->parsed())
+      return import_command(import_);
+    if (synth_cli_->parsed())
+      return synth_command(synth_);
+    if (inspect_cli_->parsed())
+      return inspect_command(inspect_);
+    return complain(error{errc::bad_argument, "no command is given; see millrace --help"});
+  }
+
+private:
+  void add_import() {
+    import_cli_ = app_.add_subcommand(
+        "import", "Published trace files (JSON lines) as a recording: episodes as prime-rl and "
+                  "verifiers write them, and NeMo Gym rollouts");
+    import_cli_->add_option("TRACES", import_.traces, "A .jsonl file")->required();
+    import_cli_->add_option("-o,--out", import_.out, "The recording to write")->required();
+    import_cli_->add_flag("--eval", import_.eval, "Take episodes for evaluation too");
+  }
+
+  void add_synth() {
+    auto &options = synth_.options;
+    synth_cli_ = app_.add_subcommand("synth", "Make up a recording");
+    synth_cli_->add_option("--preset", options.preset, "What to make up")->required();
+    synth_cli_->add_option("--scale", options.scale, "Times the preset's groups [1]");
+    synth_cli_->add_option("--seed", options.seed, "Same seed, same bytes [1]")
+        ->check(whole_number);
+    synth_cli_->add_flag("--loose", options.loose, "Episodes as loose frames, none sealed");
+    synth_cli_->add_option("-o,--out", synth_.out, "The recording to write")->required();
+  }
+
+  void add_inspect() {
+    inspect_cli_ = app_.add_subcommand("inspect", "What is in a recording");
+    inspect_cli_->add_option("FILE", inspect_.recording, "A .mrec file")->required();
+    inspect_cli_->add_flag("--json", inspect_.json, "For a program");
+    inspect_cli_->add_flag("--allow-damage", inspect_.allow_damage,
+                           "Exit 0 even if bytes are damaged");
+  }
+
+  std::vector<std::string_view> commands() const {
+    std::vector<std::string_view> names;
+    for (const CLI::App *each : {import_cli_, synth_cli_, inspect_cli_})
+      names.push_back(each->get_name());
+    return names;
+  }
+
+  bool knows(std::string_view name) const {
+    const auto names = commands();
+    return std::find(names.begin(), names.end(), name) != names.end();
+  }
+
+  int unknown_command(std::string_view name) const {
+    const auto guess = nearest(name, commands());
+    return complain(
+        error{errc::bad_argument, fmt::format("unknown command '{}'{}", name,
+                                              guess ? fmt::format("; did you mean '{}'?", *guess)
+                                                    : "; see millrace --help")});
+  }
+
+  /// The command that was being parsed and a space, for messages.
+  std::string command() const {
+    const auto parsed = app_.get_subcommands();
+    return parsed.empty() ? "" : parsed.back()->get_name() + " ";
+  }
+
+  CLI::App app_{"millrace: the data path of LLM reinforcement learning", "millrace"};
+  CLI::App *import_cli_ = nullptr;
+  CLI::App *synth_cli_ = nullptr;
+  CLI::App *inspect_cli_ = nullptr;
+  import_request import_;
+  synth_request synth_;
+  inspect_request inspect_;
+};
+
+} // namespace
+} // namespace millrace
+
+int main(int argc, char **argv) {
+  millrace::prepare_terminal();
+  return millrace::command_line().run(argc, argv);
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launch/terminal.hpp"
+
+#include <cctype>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <string>
+#include <system_error>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace millrace {
+namespace {
+
+int code_of(errc code) {
+  switch (code) {
+  case errc::bad_argument:
+  case errc::bad_config:
+  case errc::not_found:
+    return exit_misuse;
+  default:
+    return exit_failed;
+  }
+}
+
+} // namespace
+
+void prepare_terminal() {
+  for (int fd = 0; fd <= 2; ++fd)
+    if (::fcntl(fd, F_GETFD) == -1) // read-only: what is printed fails, and says so
+      static_cast<void>(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  std::signal(SIGPIPE, SIG_IGN);
+}
+
+status print(std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(STDOUT_FILENO, text.data(), text.size());
+    if (written < 0 && errno == EINTR)
+      continue;
+    if (written < 0)
+      return fail(errc::io, "cannot write to standard output: {}",
+                  std::generic_category().message(errno));
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return {};
+}
+
+int print_and_exit(std::string_view text, int code) {
+  if (const status printed = print(text); !printed)
+    return complain(printed.error());
+  return code;
+}
+
+int complain(const error &why) {
+  std::string line = "millrace: ";
+  for (const char c : why.message)
+    line += std::iscntrl(static_cast<unsigned char>(c)) != 0 ? ' ' : c;
+  line += '\n';
+  std::fwrite(line.data(), 1, line.size(), stderr);
+  return code_of(why.code);
+}
+
+int complain(std::span<const error> all) {
+  for (const error &each : all)
+    complain(each);
+  return all.empty() ? exit_failed : code_of(all.front().code);
+}
+
+} // namespace millrace
