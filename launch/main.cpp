@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The command line: flags to requests, requests to commands. No logic.
 #include <algorithm>
+#include <charconv>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,8 +25,11 @@ Exit codes: 0 success, 1 failed work, 2 bad use or config.)";
 
 // CLI11 takes "-1" for an unsigned number, and its own check prints the largest double.
 std::string whole_number(const std::string &text) {
-  const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
-  return digits ? "" : fmt::format("'{}' is not a whole number from 0 up", text);
+  std::uint64_t value = 0;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (problem == std::errc{} && end == text.data() + text.size())
+    return "";
+  return fmt::format("'{}' is not a whole number from 0 to {}", text, UINT64_MAX);
 }
 
 /// The program's arguments, and where CLI11 puts what it finds.

@@ -1,0 +1,293 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The command line as a user meets it: right and wrong use, exit codes, and what is left behind.
+
+    test_cli.py MILLRACE [unittest arguments]
+"""
+import json
+import os
+import resource
+import stat
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+MILLRACE = ""
+DEADLINE_S = 120
+
+
+def episode(name, group="g0"):
+    """One line of a traces.jsonl with two nodes, five tokens."""
+    nodes = [
+        {"message": {"role": "user", "content": "ask"}, "sampled": False, "token_ids": [1, 2],
+         "mask": [False, False], "is_content": [], "logprobs": []},
+        {"parent": 0, "message": {"role": "assistant", "content": "say"}, "sampled": True,
+         "token_ids": [3, 4, 5], "mask": [False, True, True], "is_content": [],
+         "logprobs": [-0.5, 0.0]},
+    ]
+    trace = {"id": "t", "agent": {"name": "solver", "trainable": True}, "nodes": nodes,
+             "rewards": {"right": {"score": 0.5, "weight": 2.0}}, "metrics": {}, "info": {},
+             "ok": True, "is_completed": True, "errors": []}
+    return json.dumps({"id": name, "env": {"id": "maths"}, "group": {"id": group}, "ok": True,
+                       "task": {"type": "T", "data": {}, "key": "k"}, "errors": [],
+                       "traces": [trace]})
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        holder = tempfile.TemporaryDirectory(prefix="millrace-cli-")
+        self.addCleanup(holder.cleanup)
+        self.dir = Path(holder.name)
+
+    def run_millrace(self, *args, file_bytes=None, stdout=subprocess.PIPE, close_stdout=False):
+        """Runs the program; file_bytes limits the size of every file that it writes."""
+        def prepare():
+            if file_bytes is not None:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, file_bytes))
+            if close_stdout:
+                os.close(1)
+        return subprocess.run([MILLRACE, *map(str, args)], stdin=subprocess.DEVNULL, stdout=stdout,
+                              stderr=subprocess.PIPE, text=True, timeout=DEADLINE_S, cwd=self.dir,
+                              preexec_fn=prepare)
+
+    def assert_fails(self, done, code, *parts):
+        """Exit code, and exactly one line on standard error, which holds all parts."""
+        self.assertEqual(done.returncode, code, done.stderr)
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        self.assertTrue(done.stderr.startswith("millrace: "), done.stderr)
+        for part in parts:
+            self.assertIn(part, done.stderr)
+
+    def assert_succeeds(self, done):
+        self.assertEqual((done.returncode, done.stderr), (0, ""), done.stderr)
+
+    def synth(self, name="s.mrec", scale="0.02"):
+        path = self.dir / name
+        self.assert_succeeds(self.run_millrace("synth", "--preset", "quickstart", "--scale", scale,
+                                               "-o", path))
+        return path
+
+    def traces(self, lines=4):
+        path = self.dir / "traces.jsonl"
+        path.write_text("".join(episode(f"e{i}") + "\n" for i in range(lines)))
+        return path
+
+    def assert_only(self, *names):
+        """Nothing else is left in the folder."""
+        self.assertEqual(sorted(os.listdir(self.dir)), sorted(names))
+
+
+class Usage(Case):
+    def test_version_is_one_line(self):
+        done = self.run_millrace("--version")
+        self.assert_succeeds(done)
+        self.assertRegex(done.stdout, r"^millrace \d+\.\d+\.\d+\n$")
+
+    def test_help_shows_examples_and_exit_codes(self):
+        done = self.run_millrace("--help")
+        self.assert_succeeds(done)
+        self.assertIn("Examples:", done.stdout)
+        self.assertIn("Exit codes:", done.stdout)
+
+    def test_every_command_has_help(self):
+        for command in COMMANDS:
+            done = self.run_millrace(command, "--help")
+            self.assert_succeeds(done)
+            self.assertIn(f"Usage: millrace {command}", done.stdout)
+
+    def test_no_command_is_bad_use(self):
+        self.assert_fails(self.run_millrace(), 2, "no command", "--help")
+
+    def test_an_unknown_command_names_the_nearest(self):
+        self.assert_fails(self.run_millrace("inspct"), 2, "'inspct'", "did you mean 'inspect'?")
+
+    def test_an_unknown_command_unlike_all_points_to_help(self):
+        self.assert_fails(self.run_millrace("zzzzzzzz"), 2, "'zzzzzzzz'", "--help")
+
+    def test_an_unknown_flag_is_named(self):
+        self.assert_fails(self.run_millrace("inspect", "--jsn", "x"), 2, "--jsn")
+
+    def test_a_missing_argument_is_named(self):
+        self.assert_fails(self.run_millrace("inspect"), 2, "FILE")
+        self.assert_fails(self.run_millrace("import", "x.jsonl"), 2, "--out")
+
+    def test_control_characters_do_not_reach_the_terminal(self):
+        self.assert_fails(self.run_millrace("a\n\x1b[31mb"), 2)
+        self.assertNotIn("\x1b", self.run_millrace("a\x1b[31mb").stderr)
+
+
+class Paths(Case):
+    """Input and output paths that cannot be."""
+
+    def test_a_missing_input_is_bad_use(self):
+        for args in (["inspect", "none"], ["import", "none", "-o", "out.mrec"]):
+            self.assert_fails(self.run_millrace(*args), 2, "'none'", "No such file")
+        self.assert_only()
+
+    def test_a_folder_as_input_is_bad_use(self):
+        (self.dir / "d").mkdir()
+        for args in (["inspect", "d"], ["import", "d", "-o", "out.mrec"]):
+            self.assert_fails(self.run_millrace(*args), 2, "'d'", "directory")
+        self.assert_only("d")
+
+    def test_a_pipe_as_input_is_bad_use_and_does_not_hang(self):
+        os.mkfifo(self.dir / "p")
+        self.assert_fails(self.run_millrace("inspect", "p"), 2, "not a regular file")
+
+    def test_an_output_that_is_a_folder_or_lies_in_none_is_bad_use(self):
+        (self.dir / "d").mkdir()
+        self.traces()
+        for out in ("d", "none/out.mrec", "traces.jsonl/out.mrec"):
+            for args in (["synth", "--preset", "quickstart"], ["import", "traces.jsonl"]):
+                self.assert_fails(self.run_millrace(*args, "-o", out), 2, f"'{out}'")
+        self.assert_only("d", "traces.jsonl")
+
+    def test_the_trace_file_is_not_replaced_by_its_recording(self):
+        before = self.traces().read_bytes()
+        self.assert_fails(self.run_millrace("import", "traces.jsonl", "-o", "./traces.jsonl"), 2,
+                          "-o")
+        self.assertEqual((self.dir / "traces.jsonl").read_bytes(), before)
+
+
+class Import(Case):
+    def test_good_traces_become_a_recording(self):
+        done = self.run_millrace("import", self.traces(), "-o", "out.mrec")
+        self.assert_succeeds(done)
+        self.assertIn("4 ok", done.stdout)
+        shown = self.run_millrace("inspect", "out.mrec", "--json")
+        self.assert_succeeds(shown)
+        self.assertEqual(json.loads(shown.stdout)["episodes"], 4)
+
+    def test_an_empty_file_fails_and_leaves_no_recording(self):
+        (self.dir / "empty.jsonl").touch()
+        self.assert_fails(self.run_millrace("import", "empty.jsonl", "-o", "out.mrec"), 1,
+                          "empty.jsonl", "nothing was imported")
+        self.assert_only("empty.jsonl")
+
+    def test_lines_that_are_not_json_are_named_and_the_rest_is_imported(self):
+        path = self.traces()
+        path.write_text("nonsense\n" + path.read_text())
+        done = self.run_millrace("import", path, "-o", "out.mrec")
+        self.assert_succeeds(done)
+        self.assertIn("traces.jsonl:1: ", done.stdout)
+
+    def test_nothing_but_refused_lines_fails(self):
+        (self.dir / "bad.jsonl").write_text("nonsense\n" * 3)
+        self.assert_fails(self.run_millrace("import", "bad.jsonl", "-o", "out.mrec"), 1)
+        self.assert_only("bad.jsonl")
+
+
+class Inspect(Case):
+    def test_an_empty_file_is_no_recording(self):
+        (self.dir / "e.mrec").touch()
+        self.assert_fails(self.run_millrace("inspect", "e.mrec"), 1, "e.mrec", "empty")
+
+    def test_a_file_of_another_kind_is_no_recording(self):
+        (self.dir / "t.mrec").write_text("text " * 100)
+        self.assert_fails(self.run_millrace("inspect", "t.mrec"), 1, "t.mrec")
+
+    def test_a_flipped_bit_fails_unless_damage_is_allowed(self):
+        path = self.synth()
+        data = bytearray(path.read_bytes())
+        data[len(data) // 2] ^= 1
+        path.write_bytes(data)
+        done = self.run_millrace("inspect", path)
+        self.assert_fails(done, 1, "damaged", "--allow-damage")
+        self.assertIn("offset", done.stdout)
+        self.assert_succeeds(self.run_millrace("inspect", path, "--allow-damage"))
+        self.assertTrue(json.loads(self.run_millrace("inspect", path, "--json").stdout)["damaged"])
+
+    def test_a_cut_off_recording_is_reported_wherever_it_is_cut(self):
+        data = self.synth().read_bytes()
+        path = self.dir / "cut.mrec"
+        for size in (1, 63, 64, 65, 100, len(data) // 3, len(data) // 2, len(data) - 1):
+            path.write_bytes(data[:size])
+            done = self.run_millrace("inspect", path, "--json")
+            self.assertIn(done.returncode, (0, 1))
+            if size < 64:
+                self.assert_fails(done, 1, "cut.mrec")
+            else:
+                self.assertFalse(json.loads(done.stdout)["finished"])
+
+
+class FullDisk(Case):
+    """What is written is whole, or it is not there."""
+
+    def test_a_full_disk_while_writing_a_recording_leaves_nothing(self):
+        path = self.traces(400)
+        for limit in (0, 64, 1000, 20_000):
+            for args in (["synth", "--preset", "quickstart", "--scale", "0.1"], ["import", path]):
+                self.assert_fails(self.run_millrace(*args, "-o", "out.mrec", file_bytes=limit), 1,
+                                  "'out.mrec'", "File too large")
+                self.assert_only("traces.jsonl")
+
+    def test_a_recording_that_is_there_outlives_a_failed_one(self):
+        path = self.synth()
+        before = path.read_bytes()
+        self.assert_fails(self.run_millrace("synth", "--preset", "quickstart", "-o", path,
+                                            file_bytes=4096), 1)
+        self.assertEqual(path.read_bytes(), before)
+        self.assert_only(path.name)
+
+    def test_a_full_standard_output_is_an_error(self):
+        path = self.synth()
+        for args in (["inspect", path], ["inspect", path, "--json"], ["--help"], ["--version"],
+                     ["synth", "--preset", "quickstart", "--scale", "0.02", "-o", "o.mrec"],
+                     ["import", self.traces(), "-o", "o.mrec"]):
+            with open("/dev/full", "w") as full:
+                self.assert_fails(self.run_millrace(*args, stdout=full), 1, "standard output")
+
+    def test_a_closed_standard_output_is_an_error_and_spares_the_files(self):
+        path = self.synth()
+        before = path.read_bytes()
+        self.assert_fails(self.run_millrace("inspect", path, close_stdout=True, stdout=None), 1,
+                          "standard output")
+        self.assertEqual(path.read_bytes(), before)
+        self.run_millrace("synth", "--preset", "quickstart", "--scale", "0.02", "-o", "again.mrec",
+                          close_stdout=True, stdout=None)
+        self.assertEqual((self.dir / "again.mrec").read_bytes(), before)
+
+    def test_a_reader_that_went_away_is_an_error(self):
+        path = self.synth()
+        reader, writer = os.pipe()
+        os.close(reader)
+        try:
+            self.assert_fails(self.run_millrace("inspect", path, stdout=writer), 1, "Broken pipe")
+        finally:
+            os.close(writer)
+
+
+class Synth(Case):
+    def test_the_same_seed_gives_the_same_bytes_and_another_does_not(self):
+        def made(seed):
+            self.assert_succeeds(self.run_millrace("synth", "--preset", "quickstart", "--scale",
+                                                   "0.02", "--seed", seed, "-o", "o.mrec"))
+            return (self.dir / "o.mrec").read_bytes()
+        self.assertEqual(made(7), made(7))
+        self.assertNotEqual(made(7), made(8))
+
+    def test_an_unknown_preset_names_those_there_are(self):
+        self.assert_fails(self.run_millrace("synth", "--preset", "nope", "-o", "o.mrec"), 2, "nope",
+                          "quickstart")
+
+    def test_numbers_that_are_none_or_out_of_range_are_refused(self):
+        for flag, value in (("--scale", "x"), ("--scale", "-1"), ("--scale", "0"),
+                            ("--scale", "nan"), ("--scale", "1e9"), ("--seed", "-1"),
+                            ("--seed", "1.5"), ("--seed", "99999999999999999999999")):
+            done = self.run_millrace("synth", "--preset", "quickstart", flag, value, "-o", "o.mrec")
+            self.assert_fails(done, 2)
+        self.assert_only()
+
+    def test_a_recording_has_the_permissions_of_any_new_file(self):
+        mask = os.umask(0)
+        os.umask(mask)
+        self.assertEqual(stat.S_IMODE(self.synth().stat().st_mode), 0o666 & ~mask)
+
+
+COMMANDS = ["import", "synth", "inspect"]
+
+if __name__ == "__main__":
+    MILLRACE = os.path.abspath(sys.argv.pop(1))
+    unittest.main(verbosity=2)
