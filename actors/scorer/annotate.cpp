@@ -77,6 +77,7 @@ result<scored_group> score_group(const wire::GroupHeader &group, const env_confi
 group_verdict judge_group(const wire::GroupHeader &group, const scored_group &scores,
                           const env_config &config) {
   group_verdict out;
+  out.temperature = static_cast<float>(config.temperature);
   out.admitted = gate_admits(group, scores, config.gate);
   out.traces = route(group, scores, config.action_loss_type);
   prune(group, out.traces);
@@ -96,7 +97,7 @@ frame encode_annotations(const wire::GroupHeader &group, const group_verdict &ve
   const auto algorithm_at = builder.CreateString(algorithm.data(), algorithm.size());
   return finish_body<wire::GroupAnnotations>(
       builder, wire::CreateGroupAnnotations(builder, key, source_at, group.ordinal(), algorithm_at,
-                                            verdict.admitted, traces_at));
+                                            verdict.admitted, traces_at, verdict.temperature));
 }
 
 result<frame> annotate(const body<wire::GroupHeader> &group, const env_config &config) {

@@ -38,6 +38,7 @@ struct trace_verdict {
 
 struct group_verdict {
   bool admitted = true;
+  float temperature = 1; ///< at which the group was sampled
   std::vector<trace_verdict> traces;
 };
 
