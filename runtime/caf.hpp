@@ -2,12 +2,11 @@
 #pragma once
 
 // The only file that includes CAF, so that a move from 0.17.6 to 1.x touches one place.
+#include <caf/actor.hpp>
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
-#include <caf/actor.hpp>
 #include <caf/allowed_unsafe_message_type.hpp>
 #include <caf/behavior.hpp>
-#include <caf/down_msg.hpp>
 #include <caf/event_based_actor.hpp>
 #include <caf/exit_reason.hpp>
 #include <caf/scheduler/test_coordinator.hpp>
@@ -23,7 +22,8 @@
 #include "runtime/schedule_fuzzer.hpp"
 #include "runtime/turn_meter.hpp"
 
-/// Marks a struct of actors/interfaces.hpp as a message between actors of one process. Stands at global scope.
+/// Marks a struct of actors/interfaces.hpp as a message between actors of one process. Stands at
+/// global scope.
 #define MILLRACE_MESSAGE(type) CAF_ALLOW_UNSAFE_MESSAGE_TYPE(type)
 
 namespace millrace {
@@ -34,18 +34,18 @@ struct actor_context {
   std::shared_ptr<schedule_fuzzer> fuzzer; ///< null but in tests of the schedule
 };
 
-/// Base of every actor: names it, times its handlers, and ends the process on a message that it does not know, since
-/// that is a bug in the wiring.
+/// Base of every actor: names it, times its handlers, and ends the process on a message that it
+/// does not know, since that is a bug in the wiring.
 class stage_actor : public caf::event_based_actor {
 public:
   stage_actor(caf::actor_config &config, const actor_context &context, std::string name)
       : caf::event_based_actor(config), context_(context), name_(std::move(name)) {
-    set_default_handler([](caf::scheduled_actor *self,
-                           const caf::message_view &view) -> caf::result<caf::message> {
-      MILLRACE_ASSERT(false, "{} got a message that it does not know: {}", self->name(),
-                      caf::to_string(view.content()));
-      return caf::make_error(caf::sec::unexpected_message);
-    });
+    set_default_handler(
+        [](caf::scheduled_actor *self, const caf::message_view &view) -> caf::result<caf::message> {
+          MILLRACE_ASSERT(false, "{} got a message that it does not know: {}", self->name(),
+                          caf::to_string(view.content()));
+          return caf::make_error(caf::sec::unexpected_message);
+        });
   }
 
   const char *name() const override { return name_.c_str(); }
@@ -53,22 +53,22 @@ public:
 protected:
   /// The handler of one message: on(&planner::take_scored).
   template <class Self, class Message> auto on(void (Self::*handler)(const Message &)) {
-    return [this, handler](const Message &message) {
+    return [this, handler](const Message &in) {
       if (context_.fuzzer)
         context_.fuzzer->perturb();
       const turn_meter::turn turn(*context_.turns, name_);
-      (static_cast<Self *>(this)->*handler)(message);
+      (static_cast<Self *>(this)->*handler)(in);
     };
   }
 
   /// The handler of a message that is answered: the result goes back to who asked.
   template <class Self, class Message, class Answer>
   auto on(Answer (Self::*handler)(const Message &)) {
-    return [this, handler](const Message &message) {
+    return [this, handler](const Message &in) {
       if (context_.fuzzer)
         context_.fuzzer->perturb();
       const turn_meter::turn turn(*context_.turns, name_);
-      return (static_cast<Self *>(this)->*handler)(message);
+      return (static_cast<Self *>(this)->*handler)(in);
     };
   }
 

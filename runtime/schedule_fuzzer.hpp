@@ -6,8 +6,8 @@
 
 namespace millrace {
 
-/// Yields the thread at random before a handler runs, so that messages of different senders meet in other orders. The
-/// order between one sender and one receiver stays. Thread: any.
+/// Yields the thread at random before a handler runs, so that messages of different senders meet in
+/// other orders. The order between one sender and one receiver stays. Thread: any.
 class schedule_fuzzer {
 public:
   explicit schedule_fuzzer(std::uint64_t seed) : state_(seed) {}

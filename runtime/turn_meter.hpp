@@ -9,8 +9,8 @@
 
 namespace millrace {
 
-/// Times the turns of all actors of a process: CAF's scheduler is cooperative, so a handler that computes for long delays
-/// everyone on its thread. Thread: any.
+/// Times the turns of all actors of a process: CAF's scheduler is cooperative, so a handler that
+/// computes for long delays everyone on its thread. Thread: any.
 class turn_meter {
 public:
   using clock = std::chrono::steady_clock;
