@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "actors/reader/env_reader.hpp"
+
+#include "runtime/log.hpp"
+
+namespace millrace {
+
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+/// One turn reads for so long, then lets others run.
+constexpr std::chrono::milliseconds turn_length{4};
+
+std::uint64_t bytes_of(const record &what) {
+  std::uint64_t sum = 0;
+  for (const auto &part : what.parts)
+    sum += part.size();
+  return sum;
+}
+
+/// The first frame of a record that failed a check, if at least that much of it verifies.
+std::optional<body<wire::EpisodeFrame>> first_frame(const record &what) {
+  auto bytes = what.parts.front();
+  if (what.kind == record_kind::sealed_episode) {
+    const auto index = parse<wire::SealedIndex>(bytes);
+    if (!index || (*index)->frames()->size() == 0)
+      return std::nullopt;
+    const auto extents = span_of((*index)->frames()->Get(0)->extents());
+    if (extents.empty() || extents[0].part() >= what.parts.size())
+      return std::nullopt;
+    const auto &part = what.parts[extents[0].part()];
+    if (extents[0].offset() > part.size() || extents[0].size() > part.size() - extents[0].offset())
+      return std::nullopt;
+    bytes = part.sub(extents[0].offset(), extents[0].size());
+  }
+  auto table = parse<wire::EpisodeFrame>(bytes);
+  if (!table || text_of((*table)->episode()).empty())
+    return std::nullopt;
+  return std::move(*table);
+}
+
+} // namespace
+
+env_reader::env_reader(caf::actor_config &config, const actor_context &context,
+                       env_reader_options options, recording_reader file, env_reader_peers peers,
+                       std::shared_ptr<run_counters> counters, std::shared_ptr<quarantine> refused)
+    : stage_actor(config, context, fmt::format("env-reader {}", options.index)),
+      options_(std::move(options)), file_(std::move(file)), peers_(std::move(peers)),
+      counters_(std::move(counters)), refused_(std::move(refused)),
+      groups_(file_.source(), options_.group_sizes) {}
+
+caf::behavior env_reader::make_behavior() {
+  send(this, read_more{});
+  return {on(&env_reader::read), on(&env_reader::take_permit)};
+}
+
+void env_reader::take_permit(const permit &in) {
+  permitted_below_ = std::max(permitted_below_, in.below);
+  if (state_ != state::waiting)
+    return;
+  state_ = state::reading;
+  send(this, read_more{});
+}
+
+void env_reader::read(const read_more &) {
+  if (state_ != state::reading)
+    return;
+  const auto until = clock::now() + turn_length;
+  while (clock::now() < until)
+    switch (read_one()) {
+    case step::taken:
+      continue;
+    case step::blocked:
+      return;
+    case step::finished:
+      end_of_data();
+      return;
+    }
+  send(this, read_more{});
+}
+
+env_reader::step env_reader::read_one() {
+  const stage_meter::timer timer(counters_->stages.decode);
+  auto what = held_ ? std::exchange(held_, std::nullopt) : file_.next();
+  if (!what)
+    return step::finished;
+  counters_->stages.decode.bytes += bytes_of(*what);
+  switch (what->kind) {
+  case record_kind::frame:
+    return take_frame(*what);
+  case record_kind::sealed_episode:
+    return take_sealed(*what);
+  case record_kind::group_size:
+    take_size(*what);
+    return step::taken;
+  case record_kind::text:
+  case record_kind::index:
+    return step::taken;
+  }
+  return step::taken;
+}
+
+void env_reader::end_of_data() {
+  state_ = state::ended;
+  // A group of which only the size is known began nowhere: an assembler must close it all the same.
+  for (auto *group : groups_.not_begun())
+    if (mine(*group)) {
+      group->begun = true;
+      ++counters_->groups;
+      send(peers_.assemblers[next_assembler_++ % peers_.assemblers.size()],
+           group_sized{group->ref, group->info});
+    }
+  std::shared_ptr<const recording_counts> counts;
+  if (file_.index())
+    counts = std::make_shared<recording_counts>(counts_of(**file_.index()));
+  send(peers_.supervisor,
+       source_report{options_.index, std::move(counts), file_.damage(), file_.torn().has_value()});
+  const source_ended ended{options_.index, groups_.size()};
+  for (const auto &assembler : peers_.assemblers)
+    send(assembler, ended);
+  send(peers_.planner, ended);
+}
+
+bool env_reader::mine(const group_table::group &group) const {
+  return group.ref.ordinal % options_.count == options_.index;
+}
+
+/// Lets a group begin: it needs a permit, and with a pace its time must have come.
+env_reader::step env_reader::admit(group_table::group &group) {
+  if (group.begun)
+    return step::taken;
+  if (group.ref.ordinal >= permitted_below_) {
+    state_ = state::waiting;
+    send(peers_.planner, permit_wanted{options_.index, group.ref.ordinal});
+    return step::blocked;
+  }
+  if (options_.pace > 0) {
+    const auto now = clock::now();
+    if (now < next_group_) {
+      delayed_send(this, next_group_ - now, read_more{});
+      return step::blocked;
+    }
+    const std::chrono::duration<double> gap(options_.count / options_.pace);
+    next_group_ = std::max(next_group_ + std::chrono::duration_cast<clock::duration>(gap), now);
+  }
+  group.begun = true;
+  group.assembler = peers_.assemblers[next_assembler_++ % peers_.assemblers.size()];
+  ++counters_->groups;
+  return step::taken;
+}
+
+status env_reader::agree_on_size(group_table::group &group, std::uint32_t size) {
+  const bool unknown = group.info->size == 0;
+  MILLRACE_TRY(groups_.learn_size(group, size));
+  if (unknown && group.info->size != 0 && group.begun)
+    send(group.assembler, group_sized{group.ref, group.info});
+  return {};
+}
+
+/// The way that frames and whole episodes share: find the group, let it begin, check, and send or
+/// refuse.
+template <class Check>
+env_reader::step env_reader::take(const record &what, const wire::EpisodeFrame &table,
+                                  Check &&check_and_send) {
+  auto &group = groups_.of(key_of(*table.key()));
+  if (!mine(group))
+    return step::taken;
+  const auto id = text_of(table.episode());
+  if (group.rejected.contains(id))
+    return step::taken; // it has been counted; what still comes of it is not looked at
+  if (admit(group) == step::blocked) {
+    counters_->stages.decode.bytes -= bytes_of(what);
+    held_ = what;
+    return step::blocked;
+  }
+  auto checked = agree_on_size(group, table.group_size());
+  if (checked)
+    checked = check_and_send(group, group_table::member_of(group, id));
+  if (!checked)
+    refuse_known(what, group, id, checked.error());
+  return step::taken;
+}
+
+env_reader::step env_reader::take_frame(const record &what) {
+  auto part = episode_frame::parse(what.parts, counters_->memory);
+  if (!part)
+    return refuse(what, part.error());
+  const auto &table = part->table();
+  return take(what, table, [&](group_table::group &group, std::uint32_t member) -> status {
+    MILLRACE_TRY(check_elements(*part, {.vocab_size = options_.vocab_size}));
+    if (table.finish() != nullptr)
+      ++counters_->episodes;
+    for (std::uint32_t i = 0; i < part->node_count(); ++i)
+      counters_->tokens += span_of(table.nodes()->Get(i)->token_ids()).size();
+    counters_->nodes += part->node_count();
+    send(group.assembler, frame_arrived{group.ref, group.info, member, *part});
+    return {};
+  });
+}
+
+env_reader::step env_reader::take_sealed(const record &what) {
+  auto episode = sealed_episode::parse(what.parts, counters_->memory);
+  if (!episode)
+    return refuse(what, episode.error());
+  return take(what, episode->head(),
+              [&](group_table::group &group, std::uint32_t member) -> status {
+                MILLRACE_TRY(check_elements(*episode, {.vocab_size = options_.vocab_size}));
+                ++counters_->episodes;
+                counters_->nodes += episode->finish().nodes();
+                counters_->tokens += episode->tokens();
+                send(group.assembler, episode_arrived{group.ref, group.info, member, *episode});
+                return {};
+              });
+}
+
+void env_reader::take_size(const record &what) {
+  const auto size = parse<wire::GroupSize>(what.parts.front(), counters_->memory);
+  if (!size) {
+    refuse(what, size.error());
+    return;
+  }
+  auto &group = groups_.of(key_of(*(*size)->key()));
+  if (!mine(group))
+    return;
+  if (const auto agreed = agree_on_size(group, (*size)->size()); !agreed) {
+    log::warn("{}: {}", file_.name(), agreed.error().message);
+    write_refusal({.source = file_.name(),
+                   .offset = what.offset,
+                   .bytes = bytes_of(what),
+                   .group = group.info->key.text(),
+                   .episode = {},
+                   .reason = agreed.error().message});
+  }
+}
+
+/// A record that does not parse: an episode is lost to its group if the record still says which.
+env_reader::step env_reader::refuse(const record &what, const error &why) {
+  if (what.kind == record_kind::frame || what.kind == record_kind::sealed_episode)
+    if (const auto table = first_frame(what))
+      return take(what, **table, [&why](group_table::group &, std::uint32_t) -> status {
+        return tl::unexpected(why);
+      });
+  // Every reader of the recording meets this record; one of them counts it.
+  if (options_.index != 0)
+    return step::taken;
+  ++counters_->unnamed_records;
+  counters_->unnamed_bytes += bytes_of(what);
+  log::warn("{}: record at offset {} refused: {}", file_.name(), what.offset, why.message);
+  write_refusal({.source = file_.name(),
+                 .offset = what.offset,
+                 .bytes = bytes_of(what),
+                 .group = {},
+                 .episode = {},
+                 .reason = why.message});
+  return step::taken;
+}
+
+void env_reader::refuse_known(const record &what, group_table::group &group,
+                              std::string_view episode, const error &why) {
+  group.rejected.emplace(episode);
+  ++counters_->episodes;
+  ++counters_->rejected;
+  log::warn("{}: episode '{}' of group {} rejected: {}", file_.name(), episode,
+            group.info->key.text(), why.message);
+  write_refusal({.source = file_.name(),
+                 .offset = what.offset,
+                 .bytes = bytes_of(what),
+                 .group = group.info->key.text(),
+                 .episode = episode,
+                 .reason = why.message});
+  send(group.assembler,
+       episode_rejected{group.ref, group.info, group_table::member_of(group, episode),
+                        std::string(episode), why.message});
+}
+
+void env_reader::write_refusal(const refusal &what) {
+  if (const auto written = refused_->add(what); !written)
+    send(peers_.supervisor, run_failed{name(), written.error()});
+}
+
+} // namespace millrace

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "actors/interfaces.hpp"
+#include "actors/reader/group_table.hpp"
+#include "actors/reader/quarantine.hpp"
+#include "actors/run_counters.hpp"
+#include "schema/recording.hpp"
+
+namespace millrace {
+
+/// What one env reader is told.
+struct env_reader_options {
+  std::uint32_t index = 0; ///< takes the groups with ordinal mod count = index
+  std::uint32_t count = 1;
+  std::uint32_t vocab_size = 0; ///< ids must be below it
+  double pace = 0; ///< groups a second over all readers; 0: as fast as the permits allow
+  std::map<std::string, std::uint32_t> group_sizes; ///< by environment
+};
+
+/// Whom an env reader talks to.
+struct env_reader_peers {
+  std::vector<caf::actor> assemblers;
+  caf::actor planner;
+  caf::actor supervisor;
+};
+
+/// Reads a recording and sends its episodes to assemblers: the door, where every element is checked
+/// once.
+///
+///                  permit                      no more records
+///     reading <-------------- waiting    reading ----------------> ended
+///        |  group without permit  ^
+///        +------------------------+
+///
+/// All frames of a group go to one assembler, picked in turn when the group begins. What fails a
+/// check is rejected: it goes to the quarantine file, and to the assembler as a refused episode if
+/// the record says which episode it was.
+class env_reader : public stage_actor {
+public:
+  env_reader(caf::actor_config &config, const actor_context &context, env_reader_options options,
+             recording_reader file, env_reader_peers peers, std::shared_ptr<run_counters> counters,
+             std::shared_ptr<quarantine> refused);
+
+  caf::behavior make_behavior() override;
+
+private:
+  enum class state : std::uint8_t { reading, waiting, ended };
+  enum class step : std::uint8_t { taken, blocked, finished };
+
+  void read(const read_more &);
+  void take_permit(const permit &in);
+
+  step read_one();
+  void end_of_data();
+  step take_frame(const record &what);
+  step take_sealed(const record &what);
+  void take_size(const record &what);
+  template <class Check>
+  step take(const record &what, const wire::EpisodeFrame &table, Check &&check_and_send);
+  step admit(group_table::group &group);
+  bool mine(const group_table::group &group) const;
+  status agree_on_size(group_table::group &group, std::uint32_t size);
+  void refuse_known(const record &what, group_table::group &group, std::string_view episode,
+                    const error &why);
+  step refuse(const record &what, const error &why);
+  void write_refusal(const refusal &what);
+
+  const env_reader_options options_;
+  recording_reader file_;
+  const env_reader_peers peers_;
+  std::shared_ptr<run_counters> counters_;
+  std::shared_ptr<quarantine> refused_;
+
+  state state_ = state::reading;
+  group_table groups_;
+  std::optional<record> held_; ///< begins a group that has no permit yet, or must wait for the pace
+  std::uint64_t permitted_below_ = 0;
+  std::size_t next_assembler_ = 0;
+  std::chrono::steady_clock::time_point next_group_{};
+};
+
+} // namespace millrace

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "actors/interfaces.hpp"
+
+namespace millrace {
+
+/// The groups of one source, in the order of their first records: what numbers groups and their
+/// episodes. Every reader of a recording builds the same table, so n readers agree without talking.
+class group_table {
+public:
+  struct group {
+    group_ref ref;
+    std::shared_ptr<const group_info> info;
+    caf::actor assembler; ///< pinned once the group has begun
+    bool begun = false;
+    std::map<std::string, std::uint32_t, std::less<>> members; ///< by episode id
+    std::set<std::string, std::less<>> rejected; ///< episode ids that the door refused
+  };
+
+  /// @param sizes group size by environment, from the config; must agree with what the source says.
+  group_table(std::string source, std::map<std::string, std::uint32_t> sizes)
+      : source_(std::move(source)), sizes_(std::move(sizes)) {}
+
+  /// The group of this key; a new one gets the next ordinal.
+  group &of(const group_key &key);
+  std::uint64_t size() const noexcept { return next_; }
+
+  /// The groups that have not begun.
+  std::vector<group *> not_begun();
+
+  /// The place of an episode in its group; a new id gets the next one.
+  static std::uint32_t member_of(group &where, std::string_view episode);
+
+  /// A frame or a record says that the group has `size` episodes; 0 says nothing.
+  /// Errors: conflict, with both sizes.
+  status learn_size(group &where, std::uint32_t size);
+
+private:
+  std::string source_;
+  std::map<std::string, std::uint32_t> sizes_;
+  std::map<group_key, group> groups_;
+  std::uint64_t next_ = 0;
+};
+
+} // namespace millrace
