@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "actors/assembler/assembler.hpp"
+
+#include <utility>
+
+#include "runtime/log.hpp"
+
+namespace millrace {
+
+assembler::assembler(caf::actor_config &config, const actor_context &context,
+                     assembler_options options, assembler_peers peers,
+                     std::shared_ptr<run_counters> counters)
+    : stage_actor(config, context, fmt::format("assembler {}", options.index)), options_(options),
+      peers_(std::move(peers)), counters_(std::move(counters)) {}
+
+caf::behavior assembler::make_behavior() {
+  return {on(&assembler::take_frame), on(&assembler::take_episode), on(&assembler::take_rejected),
+          on(&assembler::take_size),  on(&assembler::take_end),     on(&assembler::settle),
+          on(&assembler::fetch)};
+}
+
+/// The group to put something into; null if it is complete or closed already: then it came too
+/// late.
+assembler::group *assembler::open(group_ref ref, const std::shared_ptr<const group_info> &info) {
+  if (closed_.contains(ref)) {
+    ++counters_->late;
+    return nullptr;
+  }
+  auto [at, is_new] = groups_.try_emplace(ref);
+  if (is_new)
+    ++counters_->groups_open;
+  at->second.info = info;
+  if (at->second.complete) {
+    ++counters_->late;
+    return nullptr;
+  }
+  return &at->second;
+}
+
+/// The member to put a frame or an episode of this attempt into; null if it has been done by this
+/// attempt or a later one. A later attempt starts the member anew.
+assembler::member *assembler::open_member(group &where, std::uint32_t place,
+                                          std::uint32_t attempt) {
+  auto &one = where.members[place];
+  if (attempt > one.attempt) {
+    if (one.done)
+      --where.done;
+    if (one.done || !one.frames.empty())
+      ++counters_->duplicates;
+    one = member{};
+    one.attempt = attempt;
+  }
+  if (one.done || attempt < one.attempt) {
+    ++counters_->duplicates;
+    return nullptr;
+  }
+  return &one;
+}
+
+void assembler::take_frame(const frame_arrived &in) {
+  const stage_meter::timer timer(counters_->stages.decode);
+  auto *where = open(in.group, in.info);
+  if (where == nullptr)
+    return;
+  const auto &table = in.part.table();
+  auto *one = open_member(*where, in.member, table.attempt());
+  if (one == nullptr)
+    return;
+  if (!one->frames.emplace(table.frame(), in.part).second) {
+    ++counters_->duplicates;
+    return;
+  }
+  join(in.group, *where, *one);
+}
+
+/// Seals the episode if all its frames are there.
+void assembler::join(group_ref ref, group &where, member &one) {
+  const auto &last = one.frames.rbegin()->second.table();
+  if (last.finish() == nullptr || one.frames.size() != last.finish()->frames())
+    return;
+  std::vector<episode_frame> frames;
+  for (auto &[number, part] : one.frames)
+    frames.push_back(std::move(part));
+  one.frames.clear();
+  group_member result;
+  result.id = text_of(frames.front().table().episode());
+  result.attempt = one.attempt;
+  auto sealed = sealed_episode::seal(std::move(frames), counters_->memory);
+  if (sealed) {
+    result.data = std::move(*sealed);
+  } else {
+    log::warn("episode '{}' of group {} rejected: {}", result.id, where.info->key.text(),
+              sealed.error().message);
+    ++counters_->rejected;
+    result.status = wire::EpisodeStatus::Rejected;
+    result.reason = sealed.error().message;
+  }
+  finish_member(ref, where, one, std::move(result));
+}
+
+void assembler::take_episode(const episode_arrived &in) {
+  auto *where = open(in.group, in.info);
+  if (where == nullptr)
+    return;
+  const auto &head = in.episode.head();
+  auto *one = open_member(*where, in.member, head.attempt());
+  if (one == nullptr)
+    return;
+  group_member result;
+  result.data = in.episode;
+  result.id = in.episode.id();
+  result.attempt = head.attempt();
+  finish_member(in.group, *where, *one, std::move(result));
+}
+
+void assembler::take_rejected(const episode_rejected &in) {
+  auto *where = open(in.group, in.info);
+  if (where == nullptr)
+    return;
+  auto &one = where->members[in.member];
+  if (one.done) {
+    ++counters_->duplicates;
+    return;
+  }
+  one.frames.clear();
+  group_member result;
+  result.id = in.id;
+  result.status = wire::EpisodeStatus::Rejected;
+  result.reason = in.reason;
+  finish_member(in.group, *where, one, std::move(result));
+}
+
+void assembler::take_size(const group_sized &in) {
+  if (closed_.contains(in.group))
+    return;
+  auto [at, is_new] = groups_.try_emplace(in.group);
+  if (is_new)
+    ++counters_->groups_open;
+  at->second.info = in.info;
+  complete_if_full(in.group, at->second);
+}
+
+void assembler::finish_member(group_ref ref, group &where, member &one, group_member result) {
+  {
+    const stage_meter::timer timer(counters_->stages.score);
+    one.header = make_episode_header(result, options_.seq_len);
+  }
+  one.result = std::move(result);
+  one.done = true;
+  ++where.done;
+  complete_if_full(ref, where);
+}
+
+void assembler::complete_if_full(group_ref ref, group &where) {
+  if (where.complete || where.info->size == 0 || where.done < where.info->size)
+    return;
+  where.complete = true;
+  auto header = header_of(ref, where);
+  send(peers_.scorers[next_scorer_++ % peers_.scorers.size()],
+       group_complete{ref, std::move(header), caf::actor(this)});
+}
+
+frame assembler::header_of(group_ref ref, const group &where) const {
+  std::vector<episode_header> episodes;
+  for (const auto &[place, one] : where.members) {
+    if (one.done) {
+      episodes.push_back(one.header);
+      continue;
+    }
+    // Only frames of it came, and not its end.
+    group_member partial;
+    partial.id = text_of(one.frames.begin()->second.table().episode());
+    partial.attempt = one.attempt;
+    partial.status = wire::EpisodeStatus::Cancelled;
+    partial.reason = "its end never came";
+    episodes.push_back(make_episode_header(partial, options_.seq_len));
+  }
+  const group_place place{where.info->key, where.info->source, ref.ordinal, where.info->size};
+  auto header = make_group_header(place, episodes);
+  MILLRACE_ASSERT(header, "group {}: {}", where.info->key.text(), header.error().message);
+  return std::move(*header);
+}
+
+void assembler::take_end(const source_ended &in) {
+  ended_.insert(in.reader);
+  if (ended_.size() < options_.readers)
+    return;
+  for (auto &[ref, where] : groups_)
+    if (!where.complete)
+      expire(ref, where);
+}
+
+/// Data has ended and the group is not complete: it ends outside a step.
+void assembler::expire(group_ref ref, group &where) {
+  where.complete = true;
+  auto why = where.info->size == 0
+                 ? std::string("its size is not known: set env.NAME.group_size")
+                 : fmt::format("{} of {} episodes came", where.done, where.info->size);
+  send(peers_.planner, group_tombstone{ref, header_of(ref, where), tombstone_reason::expired,
+                                       std::move(why), caf::actor(this)});
+}
+
+void assembler::settle(const groups_settled &in) {
+  for (auto ref : in.groups)
+    if (groups_.erase(ref) > 0) {
+      closed_.insert(ref);
+      --counters_->groups_open;
+    }
+}
+
+episodes_fetched assembler::fetch(const fetch_episodes &in) {
+  episodes_fetched out;
+  const auto found = groups_.find(in.group);
+  if (found == groups_.end()) {
+    out.problem = fmt::format("{} does not hold group {}", name(), in.group.ordinal);
+    return out;
+  }
+  // Members are numbered as the header lists them: those that are there, in order of place.
+  std::vector<const member *> listed;
+  for (const auto &[place, one] : found->second.members)
+    listed.push_back(&one);
+  for (auto index : in.members) {
+    if (index >= listed.size() || !listed[index]->result.data) {
+      out.episodes.clear();
+      out.problem = fmt::format("{} does not hold episode {} of group {}", name(), index,
+                                found->second.info->key.text());
+      return out;
+    }
+    out.episodes.push_back(*listed[index]->result.data);
+  }
+  return out;
+}
+
+} // namespace millrace

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "actors/assembler/group_header.hpp"
+#include "actors/interfaces.hpp"
+#include "actors/run_counters.hpp"
+
+namespace millrace {
+
+struct assembler_options {
+  std::uint32_t index = 0;
+  std::uint32_t readers = 1; ///< so many must end before groups are closed as incomplete
+  std::uint64_t seq_len = 0; ///< what a sample keeps, for the headers
+};
+
+struct assembler_peers {
+  std::vector<caf::actor> scorers;
+  caf::actor planner;
+};
+
+/// Joins frames to episodes and episodes to groups, sends the headers of complete groups on, and
+/// serves their bytes until the planner says that they are settled.
+///
+///     (none) --first message--> open --all members done--> complete --settled--> closed
+///                                 +-----------end of data--------^   (tombstone)
+///
+/// What comes for a complete or closed group is late; what comes twice is a duplicate: both are
+/// counted and dropped.
+class assembler : public stage_actor {
+public:
+  assembler(caf::actor_config &config, const actor_context &context, assembler_options options,
+            assembler_peers peers, std::shared_ptr<run_counters> counters);
+
+  caf::behavior make_behavior() override;
+
+private:
+  /// An episode on its way: frames until its end is there, then a member of its group.
+  struct member {
+    std::map<std::uint32_t, episode_frame> frames; ///< by number
+    std::uint32_t attempt = 0;
+    bool done = false;
+    group_member result;
+    episode_header header;
+  };
+  struct group {
+    std::shared_ptr<const group_info> info;
+    std::map<std::uint32_t, member> members; ///< by place in the group
+    std::uint32_t done = 0;
+    bool complete = false;
+  };
+
+  void take_frame(const frame_arrived &in);
+  void take_episode(const episode_arrived &in);
+  void take_rejected(const episode_rejected &in);
+  void take_size(const group_sized &in);
+  void take_end(const source_ended &in);
+  void settle(const groups_settled &in);
+  episodes_fetched fetch(const fetch_episodes &in);
+
+  group *open(group_ref ref, const std::shared_ptr<const group_info> &info);
+  member *open_member(group &where, std::uint32_t place, std::uint32_t attempt);
+  void join(group_ref ref, group &where, member &one);
+  void finish_member(group_ref ref, group &where, member &one, group_member result);
+  void complete_if_full(group_ref ref, group &where);
+  void expire(group_ref ref, group &where);
+  frame header_of(group_ref ref, const group &where) const;
+
+  const assembler_options options_;
+  const assembler_peers peers_;
+  std::shared_ptr<run_counters> counters_;
+
+  std::map<group_ref, group> groups_; ///< open and complete
+  std::set<group_ref> closed_;        ///< settled
+  std::set<std::uint32_t> ended_;     ///< readers
+  std::size_t next_scorer_ = 0;
+};
+
+} // namespace millrace
