@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "actors/scorer/scorer.hpp"
+
+#include <utility>
+
+#include "actors/scorer/annotate.hpp"
+
+namespace millrace {
+
+scorer::scorer(caf::actor_config &config, const actor_context &context, std::uint32_t index,
+               std::shared_ptr<const run_config> settings, caf::actor planner,
+               std::shared_ptr<run_counters> counters)
+    : stage_actor(config, context, fmt::format("scorer {}", index)), settings_(std::move(settings)),
+      planner_(std::move(planner)), counters_(std::move(counters)) {}
+
+caf::behavior scorer::make_behavior() { return {on(&scorer::score)}; }
+
+void scorer::score(const group_complete &in) {
+  const stage_meter::timer timer(counters_->stages.score);
+  ++counters_->groups_scored;
+  auto annotations = [&]() -> result<frame> {
+    auto header = parse<wire::GroupHeader>(in.header);
+    if (!header)
+      return tl::unexpected(std::move(header).error());
+    return annotate(*header, settings_->env(text_of((*header)->key()->env())));
+  }();
+  if (!annotations) {
+    send(planner_, group_tombstone{in.group, in.header, tombstone_reason::unscored,
+                                   annotations.error().message, in.assembler});
+    return;
+  }
+  counters_->stages.score.bytes += in.header.size() + annotations->size();
+  send(planner_, group_scored{in.group, in.header, std::move(*annotations), in.assembler});
+}
+
+} // namespace millrace
