@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Every message between actors, once. They stay in the process; what they carry as `frame` or `message` are the
-// bodies of schema/*.fbs, ready for a wire. Order holds between one sender and one receiver, and nowhere else.
+// Every message between actors, once. They stay in the process; what they carry as `frame` or
+// `message` are the bodies of schema/*.fbs, ready for a wire. Order holds between one sender and
+// one receiver, and nowhere else.
 
 #include <compare>
 #include <cstdint>
@@ -11,8 +12,11 @@
 #include <vector>
 
 #include "actors/packer/micro_batch.hpp"
+#include "actors/planner/ledger.hpp"
+#include "actors/trainer/micro_batch_digest.hpp"
 #include "runtime/caf.hpp"
 #include "runtime/digest.hpp"
+#include "schema/recording_counts.hpp"
 #include "schema/sealed_episode.hpp"
 
 namespace millrace {
@@ -35,8 +39,8 @@ struct group_info {
 /// From the reader to itself: go on with the next records.
 struct read_more {};
 
-/// From the planner to every reader: groups with an ordinal below `below` may begin. Groups that have begun always go
-/// on. `below` never falls.
+/// From the planner to every reader: groups with an ordinal below `below` may begin. Groups that
+/// have begun always go on. `below` never falls.
 struct permit {
   std::uint64_t below;
 };
@@ -72,14 +76,21 @@ struct episode_rejected {
   std::string reason;
 };
 
-/// From a reader to every assembler and to the planner: nothing comes after this. `groups`: all groups of the source, of
-/// this and every other reader that shares it.
+/// From a reader to the group's assembler: the size of a group that began without one.
+struct group_sized {
+  group_ref group;
+  std::shared_ptr<const group_info> info;
+};
+
+/// From a reader to every assembler and to the planner: nothing comes after this. `groups`: all
+/// groups of the source, of this and every other reader that shares it.
 struct source_ended {
   std::uint32_t reader;
   std::uint64_t groups;
 };
 
-/// From an assembler to a scorer: a complete group. The scorer answers with group_scored to the planner.
+/// From an assembler to a scorer: a complete group. The scorer answers with group_scored to the
+/// planner.
 struct group_complete {
   group_ref group;
   frame header; ///< GroupHeader
@@ -100,7 +111,8 @@ enum class tombstone_reason : std::uint8_t {
   unscored, ///< the scorer refused it: `why` says the reason
 };
 
-/// From an assembler or a scorer to the planner, in place of group_scored: the group ends outside a step.
+/// From an assembler or a scorer to the planner, in place of group_scored: the group ends outside a
+/// step.
 struct group_tombstone {
   group_ref group;
   frame header; ///< GroupHeader, with what was there
@@ -114,7 +126,16 @@ struct groups_settled {
   std::vector<group_ref> groups;
 };
 
-/// From a packer to an assembler: episodes of a group, by member. Answered by episodes_fetched, in the same order.
+/// From a reader to the supervisor, when it has read everything: what only the file could tell.
+struct source_report {
+  std::uint32_t reader;
+  std::shared_ptr<const recording_counts> counts; ///< of the closing index; null if there is none
+  std::vector<recording_damage> damage;
+  bool torn;
+};
+
+/// From a packer to an assembler: episodes of a group, by member. Answered by episodes_fetched, in
+/// the same order.
 struct fetch_episodes {
   group_ref group;
   std::vector<std::uint32_t> members;
@@ -133,9 +154,14 @@ struct bin_group {
 
 /// From the planner to a packer: gather this micro batch and send it to `feeder`.
 struct pack_bin {
-  frame plan; ///< BinPlan
+  frame plan;                    ///< BinPlan
   std::vector<bin_group> groups; ///< in the order of BinPlan.groups
   caf::actor feeder;
+};
+
+/// From a packer to itself: all episodes of bin `job` are here.
+struct bin_fetched {
+  std::uint64_t job;
 };
 
 /// From a packer to a feeder.
@@ -146,7 +172,8 @@ struct micro_batch_packed {
   message parts; ///< MicroBatch
 };
 
-/// From the planner to a feeder: step `step` has so many micro batches for this rank. Comes before or after them.
+/// From the planner to a feeder: step `step` has so many micro batches for this rank. Comes before
+/// or after them.
 struct stage_step {
   std::uint64_t step;
   std::uint32_t micro_batches;
@@ -156,7 +183,7 @@ struct stage_step {
 struct step_staged {
   std::uint64_t step;
   std::uint32_t rank;
-  std::vector<digest128> digests; ///< by index
+  std::vector<micro_batch_digest> digests; ///< by index
   std::uint64_t wire_bytes;
 };
 
@@ -187,7 +214,42 @@ struct step_trained {
   component_totals totals;
 };
 
-/// From the supervisor to the planner: begin no more steps; what is committed is trained, the rest is held.
+/// From the supervisor to the planner, once: whom it works with. Until then it only collects.
+struct start_planner {
+  std::vector<caf::actor> readers;
+  std::vector<caf::actor> packers;
+  std::vector<caf::actor> feeders; ///< by rank
+};
+
+/// What a step came to.
+struct step_report {
+  std::uint64_t step = 0;
+  std::uint64_t groups = 0;
+  std::uint64_t traces = 0;
+  std::uint64_t samples = 0;
+  std::uint64_t tokens = 0;        ///< of samples, without padding and dummies
+  std::uint64_t padding = 0;       ///< tokens of padding, in all micro batches
+  std::uint64_t micro_batches = 0; ///< over all ranks, dummies included
+  std::uint64_t dummies = 0;
+  std::uint64_t wire_bytes = 0;
+  digest128 digest; ///< of the step
+  component_totals totals;
+};
+
+/// From the planner to the supervisor: every rank has trained the step.
+struct step_done {
+  step_report report;
+};
+
+/// From the planner to the supervisor: no step will follow. Groups that never reached the planner
+/// are not in the ledger.
+struct run_finished {
+  std::shared_ptr<const ledger> entries;
+  digest128 grid_hash;
+};
+
+/// From the supervisor to the planner: begin no more steps; what is committed is trained, the rest
+/// is held.
 struct stop_run {
   std::string why;
 };
@@ -206,7 +268,9 @@ MILLRACE_MESSAGE(millrace::permit_wanted)
 MILLRACE_MESSAGE(millrace::frame_arrived)
 MILLRACE_MESSAGE(millrace::episode_arrived)
 MILLRACE_MESSAGE(millrace::episode_rejected)
+MILLRACE_MESSAGE(millrace::group_sized)
 MILLRACE_MESSAGE(millrace::source_ended)
+MILLRACE_MESSAGE(millrace::source_report)
 MILLRACE_MESSAGE(millrace::group_complete)
 MILLRACE_MESSAGE(millrace::group_scored)
 MILLRACE_MESSAGE(millrace::group_tombstone)
@@ -214,11 +278,15 @@ MILLRACE_MESSAGE(millrace::groups_settled)
 MILLRACE_MESSAGE(millrace::fetch_episodes)
 MILLRACE_MESSAGE(millrace::episodes_fetched)
 MILLRACE_MESSAGE(millrace::pack_bin)
+MILLRACE_MESSAGE(millrace::bin_fetched)
 MILLRACE_MESSAGE(millrace::micro_batch_packed)
 MILLRACE_MESSAGE(millrace::stage_step)
 MILLRACE_MESSAGE(millrace::step_staged)
 MILLRACE_MESSAGE(millrace::commit_step)
 MILLRACE_MESSAGE(millrace::train_step)
 MILLRACE_MESSAGE(millrace::step_trained)
+MILLRACE_MESSAGE(millrace::start_planner)
+MILLRACE_MESSAGE(millrace::step_done)
+MILLRACE_MESSAGE(millrace::run_finished)
 MILLRACE_MESSAGE(millrace::stop_run)
 MILLRACE_MESSAGE(millrace::run_failed)

@@ -42,6 +42,11 @@ struct planner_config {
   /// Steps' worth of complete groups above which no new group is begun. Range: 1 to 1,024.
   /// Default: 2. More: bursts are absorbed, and episodes wait longer (they grow stale).
   std::uint32_t max_backlog_steps = 2;
+
+  /// Groups that may be begun and not yet complete. Range: 1 to 1,000,000. Default: 64. More:
+  /// needed where the episodes of a group are far apart in the source; each open group holds its
+  /// bytes.
+  std::uint32_t max_open_groups = 64;
 };
 
 } // namespace millrace

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "actors/interfaces.hpp"
+#include "actors/reader/quarantine.hpp"
+#include "actors/run_config.hpp"
+#include "actors/run_counters.hpp"
+#include "actors/trainer/trainer.hpp"
+
+namespace millrace {
+
+/// What the actors of one process are made from.
+struct pipeline_parts {
+  std::shared_ptr<const run_config> config;
+  std::filesystem::path recording;
+  std::uint64_t max_steps = 0;
+  std::filesystem::path dump;
+  actor_context context;
+  std::shared_ptr<run_counters> counters;
+  std::shared_ptr<quarantine> refused;
+  /// By rank.
+  std::vector<rank_join> join;
+};
+
+/// All actors of a run in one process, stage by stage in the order of the data, and how they end.
+class pipeline {
+public:
+  struct stage {
+    std::string name;
+    std::vector<caf::actor> actors;
+  };
+
+  /// Spawns the actors and wires them. Errors: those of recording_reader::open.
+  static result<pipeline> start(caf::actor_system &system, const caf::actor &supervisor,
+                                const pipeline_parts &parts);
+
+  const std::vector<stage> &stages() const noexcept { return stages_; }
+  const caf::actor &planner() const noexcept { return planner_; }
+
+  /// Ends the actors, sources first and trainers last, each stage when the one before it has ended.
+  /// @returns the names of those that had not ended by the deadline.
+  std::vector<std::string> shut_down(caf::scoped_actor &self,
+                                     std::chrono::steady_clock::time_point deadline);
+
+private:
+  std::vector<stage> stages_;
+  caf::actor planner_;
+};
+
+} // namespace millrace

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "actors/planner/ledger.hpp"
+
+#include <numeric>
+
+namespace millrace {
+
+namespace {
+
+constexpr std::array<std::string_view, episode_state_count> names{
+    "trained",   "rolled_back",   "truncated", "gated",      "pruned",
+    "stale",     "group_dropped", "filtered",  "ineligible", "expired",
+    "cancelled", "errored",       "rejected",  "eval",       "held"};
+
+/// State of a sample that the planner handled.
+episode_state state_of(const sample_record &sample) {
+  switch (sample.outcome) {
+  case sample_record::fate::packed:
+    return sample.trainable_in_seq_len > 0 ? episode_state::trained : episode_state::truncated;
+  case sample_record::fate::cut:
+    return episode_state::truncated;
+  case sample_record::fate::rejected:
+    return episode_state::rejected;
+  case sample_record::fate::waiting:
+    return episode_state::held;
+  }
+  return episode_state::held;
+}
+
+/// The state of an episode that no sample speaks for.
+episode_state state_without_sample(const wire::EpisodeHeader &episode, bool annotated,
+                                   bool admitted) {
+  switch (episode.status()) {
+  case wire::EpisodeStatus::Errored:
+    return episode_state::errored;
+  case wire::EpisodeStatus::Cancelled:
+    return episode_state::cancelled;
+  case wire::EpisodeStatus::Rejected:
+    return episode_state::rejected;
+  case wire::EpisodeStatus::Ok:
+    break;
+  }
+  if (episode.eval())
+    return episode_state::eval;
+  if (!annotated)
+    return episode_state::ineligible;
+  return admitted ? episode_state::pruned : episode_state::gated;
+}
+
+/// What an unscored or held group's healthy episodes are.
+episode_state state_of_end(const wire::EpisodeHeader &episode, group_end end) {
+  const auto alone = state_without_sample(episode, true, true);
+  if (alone != episode_state::pruned)
+    return alone;
+  return end == group_end::held ? episode_state::held : episode_state::rejected;
+}
+
+} // namespace
+
+std::string_view name_of(episode_state state) noexcept {
+  return names[static_cast<std::size_t>(state)];
+}
+
+std::uint64_t ledger::total() const noexcept {
+  return std::accumulate(episodes.begin(), episodes.end(), std::uint64_t{0});
+}
+
+std::vector<episode_state> states_of(const wire::GroupHeader &header,
+                                     const wire::GroupAnnotations *annotations,
+                                     std::span<const sample_record> kept, group_end end) {
+  const auto *episodes = header.episodes();
+  const std::size_t count = episodes == nullptr ? 0 : episodes->size();
+  std::vector<episode_state> out(count, episode_state::expired);
+  if (end == group_end::expired)
+    return out;
+  std::vector<bool> annotated(count, false);
+  if (annotations != nullptr && annotations->traces() != nullptr)
+    for (const auto *trace : *annotations->traces())
+      annotated[trace->episode()] = true;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto &episode = *episodes->Get(static_cast<flatbuffers::uoffset_t>(i));
+    out[i] = annotations == nullptr
+                 ? state_of_end(episode, end)
+                 : state_without_sample(episode, annotated[i], annotations->admitted());
+  }
+  std::vector<bool> spoken_for(count, false);
+  for (const auto &sample : kept) {
+    const auto state = state_of(sample);
+    auto &slot = out[sample.episode];
+    // The order of the states is their precedence.
+    if (!spoken_for[sample.episode] || state < slot)
+      slot = state;
+    spoken_for[sample.episode] = true;
+  }
+  return out;
+}
+
+void ledger::add_group(const wire::GroupHeader &header, const wire::GroupAnnotations *annotations,
+                       std::span<const sample_record> kept, group_end end) {
+  ++groups;
+  for (auto state : states_of(header, annotations, kept, end))
+    ++(*this)[state];
+  auto add_sample = [this](episode_state state, std::uint64_t tokens) {
+    auto &row = samples[static_cast<std::size_t>(state)];
+    ++row.samples;
+    row.tokens += tokens;
+  };
+  for (const auto &sample : kept) {
+    const bool packed = sample.outcome == sample_record::fate::packed;
+    add_sample(state_of(sample), packed ? sample.kept : sample.tokens);
+    if (packed)
+      cut_tokens += sample.tokens - sample.kept;
+  }
+  if (annotations == nullptr || annotations->traces() == nullptr)
+    return;
+  for (const auto *trace : *annotations->traces()) {
+    const auto &branches =
+        *header.episodes()->Get(trace->episode())->traces()->Get(trace->trace())->branches();
+    if (trace->samples() == nullptr)
+      continue;
+    for (const auto *sample : *trace->samples()) {
+      const auto tokens = branches.Get(sample->branch())->tokens();
+      if (!annotations->admitted())
+        add_sample(episode_state::gated, tokens);
+      else if (!sample->kept())
+        add_sample(episode_state::pruned, tokens);
+    }
+  }
+}
+
+} // namespace millrace

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "schema/body.hpp"
+
+namespace millrace {
+
+/// What became of an episode: the first that applies.
+enum class episode_state : std::uint8_t {
+  trained,       ///< at least one of its samples is in a trained step
+  rolled_back,   ///< it was trained in a step that is lost
+  truncated,     ///< all trainable tokens of its kept samples were cut off at seq_len
+  gated,         ///< the gate rejected its group
+  pruned,        ///< all its samples, in a group that the gate admitted
+  stale,         ///< too old when its step was cut
+  group_dropped, ///< scored as a unit, and a sibling failed
+  filtered,      ///< a filter refused it
+  ineligible,    ///< no trainable token, or no trainable agent
+  expired,       ///< its group never completed
+  cancelled,     ///< given up by its source
+  errored,       ///< failed at its source
+  rejected,      ///< refused by an importer, a reader or a later check
+  eval,          ///< not for training
+  held,          ///< still under way, or left over when the run ended
+};
+inline constexpr std::size_t episode_state_count = 15;
+std::string_view name_of(episode_state state) noexcept;
+
+/// A kept sample of a group: where it is, and what the planner did with it.
+struct sample_record {
+  enum class fate : std::uint8_t { waiting, packed, cut, rejected };
+
+  std::uint32_t episode = 0; ///< indices into the group's header
+  std::uint32_t trace = 0;
+  std::uint32_t branch = 0;
+  std::uint64_t tokens = 0;               ///< of the branch
+  std::uint64_t trainable_in_seq_len = 0; ///< trainable tokens that the cut at seq_len leaves
+  std::uint64_t kept = 0;                 ///< tokens in a micro batch, once it is packed
+  fate outcome = fate::waiting;
+};
+
+/// How a group ended.
+enum class group_end : std::uint8_t { settled, expired, unscored, held };
+
+/// Where every episode went, and every sample. Source: docs/architecture.md, "The ledger".
+struct ledger {
+  struct sample_row {
+    std::uint64_t samples = 0;
+    std::uint64_t tokens = 0; ///< of the branches; a trained sample counts those in its micro batch
+  };
+
+  std::array<std::uint64_t, episode_state_count> episodes{};
+  std::array<sample_row, episode_state_count> samples{};
+  std::uint64_t cut_tokens = 0; ///< cut off samples that were packed
+  std::uint64_t groups = 0;
+
+  std::uint64_t total() const noexcept;
+  std::uint64_t &operator[](episode_state state) noexcept {
+    return episodes[static_cast<std::size_t>(state)];
+  }
+  std::uint64_t operator[](episode_state state) const noexcept {
+    return episodes[static_cast<std::size_t>(state)];
+  }
+
+  /// Enters every episode of a group and every sample that its scorer listed.
+  /// @param annotations null if nobody scored it.
+  /// @param kept the samples that the scorer kept, in any order.
+  void add_group(const wire::GroupHeader &header, const wire::GroupAnnotations *annotations,
+                 std::span<const sample_record> kept, group_end end);
+};
+
+/// The state of each episode of a group, by index. Parameters as for ledger::add_group.
+std::vector<episode_state> states_of(const wire::GroupHeader &header,
+                                     const wire::GroupAnnotations *annotations,
+                                     std::span<const sample_record> kept, group_end end);
+
+} // namespace millrace
