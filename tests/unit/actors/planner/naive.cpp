@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "naive.hpp"
+#include "tests/unit/actors/planner/naive.hpp"
 
 #include <algorithm>
 #include <numeric>

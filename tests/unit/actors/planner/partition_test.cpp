@@ -7,7 +7,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include "actors/planner/swap_refinement.hpp"
-#include "naive.hpp"
+#include "tests/unit/actors/planner/naive.hpp"
 
 namespace millrace {
 namespace {

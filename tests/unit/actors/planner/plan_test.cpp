@@ -6,7 +6,7 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include "naive.hpp"
+#include "tests/unit/actors/planner/naive.hpp"
 
 namespace millrace {
 namespace {

@@ -7,7 +7,7 @@
 
 #include <sys/resource.h>
 
-#include "imported.hpp"
+#include "tests/unit/schema/import/imported.hpp"
 #include "runtime/file.hpp"
 #include "runtime/json.hpp"
 #include "runtime/json_out.hpp"

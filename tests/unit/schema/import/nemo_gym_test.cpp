@@ -5,7 +5,7 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include "imported.hpp"
+#include "tests/unit/schema/import/imported.hpp"
 
 using namespace millrace;
 using namespace millrace::test;
