@@ -2,16 +2,15 @@
 #include "actors/assembler/branch_arrays.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
+
+#include "schema/image_grid.hpp"
 
 #include "actors/planner/cut.hpp"
 
 namespace millrace {
 
 namespace {
-
-constexpr std::string_view grid_name = "image_grid_thw";
 
 /// "int16 rows of 2 x 4".
 std::string rows_text(dtype type, std::span<const std::uint64_t> shape) {
@@ -40,25 +39,22 @@ status add_grid(branch_header &out, const array_view &grid, std::uint32_t node,
                 std::uint64_t &patches) {
   constexpr std::uint64_t most_patches = std::uint64_t{1} << 40;
   constexpr std::int64_t most_side = 1 << 20;
-  if (grid.type != dtype::int64 || grid.shape.size() != 2 || grid.shape[1] != 3)
-    return fail(errc::bad_value, "node {}: {} has {}, not int64 rows of 3", node, grid_name,
-                rows_text(grid.type, grid.shape));
-  for (const auto piece : grid.pieces)
-    for (std::size_t at = 0; at < piece.size(); at += 3 * sizeof(std::int64_t)) {
-      std::int64_t row[3];
-      std::memcpy(row, piece.data() + at, sizeof(row));
-      std::uint64_t product = 1;
-      for (auto side : row) {
-        if (side < 0 || side > most_side)
-          return fail(errc::bad_value, "node {}: {} holds {}", node, grid_name, side);
-        product *= static_cast<std::uint64_t>(side); // at most 2^60
-        out.image_grid_thw.push_back(static_cast<std::uint64_t>(side));
-      }
-      patches += product;
-      if (patches > most_patches)
-        return fail(errc::too_large, "node {}: {} counts {} patches, at most {} are allowed", node,
-                    grid_name, patches, most_patches);
+  const auto rows = read_image_grid(grid);
+  if (!rows)
+    return with_context(rows.error(), fmt::format("node {}", node));
+  for (const auto &row : *rows) {
+    std::uint64_t product = 1;
+    for (auto side : row) {
+      if (side < 0 || side > most_side)
+        return fail(errc::bad_value, "node {}: {} holds {}", node, image_grid_name, side);
+      product *= static_cast<std::uint64_t>(side); // at most 2^60
+      out.image_grid_thw.push_back(static_cast<std::uint64_t>(side));
     }
+    patches += product;
+    if (patches > most_patches)
+      return fail(errc::too_large, "node {}: {} counts {} patches, at most {} are allowed", node,
+                  image_grid_name, patches, most_patches);
+  }
   return {};
 }
 
@@ -76,7 +72,7 @@ status add_tensors(branch_header &out, const node_view &node, std::uint32_t inde
       out.tensors.insert(at, {.name = std::string(tensor.name),
                               .type = tensor.type,
                               .shape = {tensor.shape.begin(), tensor.shape.end()}});
-    if (tensor.name == grid_name)
+    if (tensor.name == image_grid_name)
       MILLRACE_TRY(add_grid(out, tensor, index, patches));
   }
   return {};

@@ -1,78 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "actors/conform/graph_case.hpp"
 
-#include <charconv>
+#include "actors/conform/case_reader.hpp"
 
 namespace millrace {
 
 namespace {
-
-/// Puts a field into `out`, or the first error into `problem`.
-class field_reader {
-public:
-  explicit field_reader(const json::value &object) : object_(object) {}
-
-  template <class T> void get(std::string_view key, T &out) {
-    take(object_.get<T>(key), [&out](T &&found) { out = std::move(found); });
-  }
-  /// null and absent are the same.
-  template <class T> void find(std::string_view key, std::optional<T> &out) {
-    take(object_.find<T>(key, json::nulls::as_absent),
-         [&out](std::optional<T> &&found) { out = std::move(found); });
-  }
-  status done() const {
-    if (problem_)
-      return tl::unexpected(*problem_);
-    return {};
-  }
-
-private:
-  template <class T, class F> void take(result<T> found, F &&put) {
-    if (found)
-      put(std::move(*found));
-    else if (!problem_)
-      problem_ = std::move(found).error();
-  }
-
-  json::value object_;
-  std::optional<error> problem_;
-};
-
-result<frame> read_hex(const json::value &in, std::string_view hex) {
-  if (hex.size() % 2 != 0)
-    return in.wrong("an odd number of hex digits");
-  buffer bytes(hex.size() / 2);
-  for (std::size_t i = 0; i < bytes.size(); ++i) {
-    std::uint8_t byte = 0;
-    const auto *digits = hex.data() + 2 * i;
-    const auto end = std::from_chars(digits, digits + 2, byte, 16);
-    if (end.ptr != digits + 2)
-      return in.wrong("'{}' is no hex byte", std::string_view(digits, 2));
-    bytes.data()[i] = std::byte{byte};
-  }
-  return std::move(bytes).freeze();
-}
-
-result<array_data> read_array(const json::value &in) {
-  std::string type;
-  std::string hex;
-  std::vector<double> shape;
-  field_reader fields(in);
-  fields.get("dtype", type);
-  fields.get("data_hex", hex);
-  fields.get("shape", shape);
-  MILLRACE_TRY(fields.done());
-  const auto known = dtype_named(type);
-  if (!known)
-    return in.wrong("unknown dtype '{}'", type);
-  auto bytes = read_hex(in, hex);
-  if (!bytes)
-    return tl::unexpected(std::move(bytes).error());
-  array_data out{.name = {}, .type = *known, .shape = {}, .bytes = std::move(*bytes)};
-  for (auto extent : shape)
-    out.shape.push_back(static_cast<std::uint64_t>(extent));
-  return out;
-}
 
 result<node_data> read_node(const json::value &in) {
   node_data out;

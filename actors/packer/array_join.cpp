@@ -5,13 +5,12 @@
 #include <array>
 #include <cstring>
 
+#include "schema/image_grid.hpp"
 #include "schema/limits.hpp"
 
 namespace millrace {
 
 namespace {
-
-constexpr std::string_view grid_name = "image_grid_thw";
 
 bool has_shape_of(const array_join &join, const array_view &view) {
   return join.type == view.type && join.shape.size() == view.shape.size() &&
@@ -59,27 +58,22 @@ struct kept_rows {
   std::uint64_t patches = 0;
 };
 
-status check_grid(const array_view &grid) {
-  if (grid.type != dtype::int64 || grid.shape.size() != 2 || grid.shape[1] != 3)
-    return fail(errc::bad_value, "image_grid_thw is not int64 [images, 3]");
-  return {};
-}
-
 /// Adds the patches of at most `images` rows of a grid; subtracts the rows read.
 status add_patches(const array_view &grid, std::uint64_t &images, std::uint64_t &patches) {
-  MILLRACE_TRY(check_grid(grid));
-  for (auto bytes : grid.pieces)
-    for (; images > 0 && bytes.size() >= 3 * sizeof(std::int64_t); --images) {
-      std::array<std::int64_t, 3> row; // parts lie at any address
-      std::memcpy(row.data(), bytes.data(), sizeof row);
-      bytes = bytes.subspan(sizeof row);
-      std::int64_t product = 0;
-      if (std::any_of(row.begin(), row.end(), [](auto x) { return x < 0; }) ||
-          __builtin_mul_overflow(row[0], row[1], &product) ||
-          __builtin_mul_overflow(product, row[2], &product) ||
-          __builtin_add_overflow(patches, static_cast<std::uint64_t>(product), &patches))
-        return fail(errc::bad_value, "image_grid_thw holds {} x {} x {}", row[0], row[1], row[2]);
-    }
+  const auto rows = read_image_grid(grid);
+  if (!rows)
+    return tl::unexpected(rows.error());
+  for (const auto &row : *rows) {
+    if (images == 0)
+      break;
+    --images;
+    std::int64_t product = 0;
+    if (std::any_of(row.begin(), row.end(), [](auto x) { return x < 0; }) ||
+        __builtin_mul_overflow(row[0], row[1], &product) ||
+        __builtin_mul_overflow(product, row[2], &product) ||
+        __builtin_add_overflow(patches, static_cast<std::uint64_t>(product), &patches))
+      return fail(errc::bad_value, "image_grid_thw holds {} x {} x {}", row[0], row[1], row[2]);
+  }
   return {};
 }
 
@@ -88,7 +82,7 @@ result<kept_rows> rows_of_kept_images(const sample_source &source) {
   std::uint64_t missing = source.images;
   for (auto i : source.path->nodes)
     for (const auto &tensor : source.nodes[i].tensors)
-      if (tensor.name == grid_name)
+      if (tensor.name == image_grid_name)
         MILLRACE_TRY(add_patches(tensor, missing, out.patches));
   if (missing > 0)
     return fail(errc::bad_value, "image_grid_thw has {} images, {} are to be kept",
@@ -126,7 +120,7 @@ public:
 
 private:
   static std::uint64_t rows_kept(const array_join &join, const kept_rows &kept) {
-    return join.name == grid_name ? kept.grid : kept.patches;
+    return join.name == image_grid_name ? kept.grid : kept.patches;
   }
 
   status add_tensor(const array_view &tensor, bool first, const kept_rows *kept) {

@@ -3,18 +3,19 @@
 
 #include <utility>
 
+#include "schema/limits.hpp"
+
 namespace millrace {
 
 namespace {
 
-constexpr std::uint32_t longest_sequence = 0x7fff'ffff;
 constexpr std::uint32_t most_ranks = 65'536;
 
 void check_lengths(const plan_config &config, std::vector<error> &errors) {
   const auto [seq_len, pad] = std::pair{config.seq_len, config.pad_to_multiple_of};
-  if (seq_len < 1 || seq_len > longest_sequence)
-    errors.push_back(
-        {errc::bad_config, fmt::format("seq_len = {}: want 1 to {}", seq_len, longest_sequence)});
+  if (seq_len < 1 || seq_len > limits::micro_batch_tokens)
+    errors.push_back({errc::bad_config, fmt::format("seq_len = {}: want 1 to {}", seq_len,
+                                                    limits::micro_batch_tokens)});
   if (pad < 1)
     errors.push_back(
         {errc::bad_config, fmt::format("pad_to_multiple_of = {}: want 1 to seq_len", pad)});

@@ -22,7 +22,7 @@ struct cost_config {
 /// The shape of a step's grid. Config keys: seq_len, pad_to_multiple_of, trainer.ranks, cost.*.
 struct plan_config {
   /// Unit: tokens. Most that one micro batch holds, padding included; longer samples are cut.
-  /// Range: 1 to 2^31 - 1. Default: 32,768. More: fewer cuts and micro batches, more device memory.
+  /// Range: 1 to 2^26. Default: 32,768. More: fewer cuts and micro batches, more device memory.
   std::uint32_t seq_len = 32'768;
 
   /// Unit: tokens. Micro batches are padded to a multiple of it. Range: 1 to seq_len, which must be

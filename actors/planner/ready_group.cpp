@@ -3,43 +3,11 @@
 
 #include <algorithm>
 
+#include "actors/planner/sample_shape.hpp"
+
 namespace millrace {
 
 namespace {
-
-array_signature signature_of(const wire::ArrayShape &array) {
-  array_signature out;
-  out.name = text_of(array.name());
-  out.type = static_cast<dtype>(array.dtype());
-  const auto shape = span_of(array.shape());
-  if (!shape.empty())
-    out.dims.assign(shape.begin() + 1, shape.end());
-  return out;
-}
-
-sample_shape shape_of(const wire::BranchHeader &branch) {
-  sample_shape out;
-  out.tokens = branch.tokens();
-  if (branch.routed_experts() != nullptr)
-    out.experts = signature_of(*branch.routed_experts());
-  if (branch.tensors() == nullptr || branch.tensors()->size() == 0)
-    return out;
-  auto &images = out.images.emplace();
-  for (const auto *tensor : *branch.tensors()) {
-    images.tensors.push_back(signature_of(*tensor));
-    const auto shape = span_of(tensor->shape());
-    if (text_of(tensor->name()) == "pixel_values" && !shape.empty())
-      images.patches = shape.front();
-  }
-  std::ranges::sort(images.tensors);
-  const auto runs = span_of(branch.image_runs());
-  for (std::size_t i = 0; i + 1 < runs.size(); i += 2)
-    images.runs.emplace_back(runs[i], runs[i + 1]);
-  const auto grid = span_of(branch.image_grid_thw());
-  for (std::size_t i = 0; i + 2 < grid.size(); i += 3)
-    images.grid_thw.push_back({grid[i], grid[i + 1], grid[i + 2]});
-  return out;
-}
 
 /// The trace that an annotation speaks of; null if there is none.
 const wire::TraceHeader *trace_of(const wire::GroupHeader &header,
