@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "actors/planner/ready_group.hpp"
 
-#include <algorithm>
-
 #include "actors/planner/sample_shape.hpp"
 
 namespace millrace {

@@ -97,6 +97,22 @@ BOOST_AUTO_TEST_CASE(a_plan_equals_the_rules_word_by_word) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(first_fit_equals_a_scan_over_hundreds_of_bins) {
+  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    std::mt19937_64 random(seed);
+    std::vector<sample_shape> samples(500);
+    for (auto &s : samples)
+      s = random_sample(random);
+    const plan_config config{.seq_len = 24};
+    const auto got = plan_step(samples, config);
+    BOOST_TEST_CONTEXT("seed " << seed) {
+      BOOST_TEST_REQUIRE(got.has_value());
+      BOOST_TEST(got->ranks[0].size() > 150U);
+      BOOST_TEST((got->ranks == naive::plan_step(samples, config).ranks));
+    }
+  }
+}
+
 BOOST_AUTO_TEST_CASE(every_sample_is_planned_once_or_counted) {
   std::mt19937_64 random(1);
   std::vector<sample_shape> samples(200);
