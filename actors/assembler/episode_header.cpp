@@ -116,10 +116,17 @@ status add_branches(trace_header &out, const std::vector<node_view> &nodes,
   const auto graph = branches_of(shapes);
   if (!graph)
     return tl::unexpected(graph.error());
+  // Branches share prefixes, so what they list of images can be many times the episode.
+  constexpr std::size_t most_image_values = std::size_t{1} << 22;
+  std::size_t image_values = 0;
   for (const auto &path : graph->trainable) {
     auto made = make_branch_header(nodes, shapes, path, seq_len);
     if (!made)
       return with_context(std::move(made).error(), fmt::format("branch with leaf {}", path.leaf));
+    image_values += made->image_runs.size() + made->image_grid_thw.size();
+    if (image_values > most_image_values)
+      return fail(errc::too_large, "its branches list more than {} image positions and sizes",
+                  most_image_values);
     out.branches.push_back(std::move(*made));
   }
   return {};

@@ -92,9 +92,13 @@ Offset<wire::EpisodeHeader> encode(FlatBufferBuilder &builder, const episode_hea
                                    episode.frozen, episode.bytes, episode.tokens, traces_at);
 }
 
-/// An upper bound of an episode's share of the body.
+/// Upper bounds of an episode's share of the body: without its traces, and with them.
+std::size_t least_size(const episode_header &episode) {
+  return 1024 + 2 * episode.id.size() + episode.reason.size(); // a new reason names the id
+}
+
 std::size_t encoded_size(const episode_header &episode) {
-  std::size_t size = 512 + episode.id.size() + episode.reason.size();
+  std::size_t size = least_size(episode);
   for (const auto &role : episode.roles)
     size += 16 + role.size();
   for (const auto &trace : episode.traces) {
@@ -127,13 +131,13 @@ std::optional<std::vector<std::uint8_t>> place_roles(std::vector<std::string> &r
   return out;
 }
 
-/// What is left of an episode whose roles the group's table cannot hold.
-episode_header without_traces(const episode_header &episode) {
+/// What is left of an episode that the header cannot hold.
+episode_header without_traces(const episode_header &episode, std::string_view why) {
   auto out = episode;
   out.traces.clear();
   if (out.status == wire::EpisodeStatus::Ok) {
     out.status = wire::EpisodeStatus::Rejected;
-    out.reason = fmt::format("episode '{}': its group has more than 256 roles", out.id);
+    out.reason = fmt::format("episode '{}': {}", out.id, why);
   }
   return out;
 }
@@ -162,18 +166,25 @@ result<frame> make_group_header(const group_place &place,
                                 std::span<const episode_header> episodes) {
   std::size_t size = 4096;
   for (const auto &episode : episodes)
-    size += encoded_size(episode);
+    size += least_size(episode);
   if (size > limits::body_bytes)
     return fail(errc::too_large, "group {}: a header of {} bytes, at most {} are allowed",
                 place.key.text(), size, limits::body_bytes);
-  FlatBufferBuilder builder(size);
+  FlatBufferBuilder builder;
   std::vector<std::string> roles;
   std::vector<Offset<wire::EpisodeHeader>> all;
   for (const auto &episode : episodes) {
-    if (const auto role_of = place_roles(roles, episode.roles); role_of)
-      all.push_back(encode(builder, episode, *role_of));
-    else
-      all.push_back(encode(builder, without_traces(episode), {}));
+    const auto more = encoded_size(episode) - least_size(episode);
+    if (more > limits::body_bytes - size) {
+      all.push_back(encode(builder, without_traces(episode, "its group's header is full"), {}));
+      continue;
+    }
+    const auto role_of = place_roles(roles, episode.roles);
+    all.push_back(
+        role_of
+            ? encode(builder, episode, *role_of)
+            : encode(builder, without_traces(episode, "its group has more than 256 roles"), {}));
+    size += more;
   }
   const auto key = create_key(builder, place.key);
   const auto source = builder.CreateString(place.source);

@@ -42,7 +42,9 @@ struct group_place {
 /// @param seq_len tokens that a sample keeps, at least 1.
 episode_header make_episode_header(const group_member &member, std::uint64_t seq_len);
 
-/// Joins the headers of a group's episodes into a GroupHeader body. Errors: too_large.
+/// Joins the headers of a group's episodes into a GroupHeader body. An Ok episode that it cannot
+/// hold any more (its 1 GiB, its 256 roles) becomes Rejected. Errors: too_large if it cannot even
+/// list the episodes.
 result<frame> make_group_header(const group_place &place, std::span<const episode_header> episodes);
 
 /// Both at once. Errors: too_large.
