@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 #include <system_error>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
@@ -94,8 +95,9 @@ public:
       list(*line);
     for (const auto &group : groups_)
       MILLRACE_TRY(import_group(group));
-    std::stable_sort(summary_.notes.begin(), summary_.notes.end(),
-                     [](const auto &a, const auto &b) { return a.line < b.line; });
+    std::sort(summary_.notes.begin(), summary_.notes.end(), [](const auto &a, const auto &b) {
+      return std::tie(a.line, a.text) < std::tie(b.line, b.text);
+    });
     return std::move(summary_);
   }
 
@@ -210,8 +212,9 @@ status importer::import_group(const record_group &group) {
   order.reserve(group.records.size());
   for (const auto &place : group.records)
     order.push_back(&place);
-  std::stable_sort(order.begin(), order.end(),
-                   [](const auto *a, const auto *b) { return a->slot < b->slot; });
+  std::sort(order.begin(), order.end(), [](const auto *a, const auto *b) {
+    return std::tie(a->slot, a->line.number) < std::tie(b->slot, b->line.number);
+  });
   for (const auto *place : order)
     MILLRACE_TRY(import_record(group, *place));
   return {};

@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "import_fuzz.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size) {
+  millrace::fuzz::import_bytes(data, size);
+  return 0;
+}
