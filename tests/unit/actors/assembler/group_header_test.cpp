@@ -297,6 +297,18 @@ BOOST_AUTO_TEST_CASE(image_tensors_without_type_ids_reject_their_episode) {
   BOOST_TEST(refused(episode).find("mm_token_type_ids") != std::string::npos);
 }
 
+BOOST_AUTO_TEST_CASE(branches_that_list_images_without_end_reject_their_episode) {
+  // 2,000 images of one token in the shared prompt, 1,100 forks: 4.4 million numbers.
+  std::vector<node_data> nodes{prompt(-1, 4000)};
+  nodes[0].mm_token_type_ids.emplace(4000, std::uint8_t{0});
+  for (std::size_t i = 0; i < 4000; i += 2)
+    (*nodes[0].mm_token_type_ids)[i] = 1;
+  for (int i = 0; i < 1100; ++i)
+    nodes.push_back(turn(0, {1}));
+  BOOST_TEST(refused(episode_of("e", 1, std::move(nodes))).find("image positions") !=
+             std::string::npos);
+}
+
 BOOST_AUTO_TEST_CASE(advantages_that_came_with_nodes_are_counted_with_their_range) {
   auto episode = plain();
   episode.nodes[1].advantages = {0.0F, -0.5F};
