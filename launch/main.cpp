@@ -10,6 +10,7 @@
 #include <CLI/CLI.hpp>
 
 #include "launch/commands.hpp"
+#include "launch/run_command.hpp"
 #include "launch/terminal.hpp"
 #include "runtime/nearest.hpp"
 
@@ -17,6 +18,7 @@ namespace millrace {
 namespace {
 
 constexpr std::string_view examples = R"(Examples:
+  millrace run config/quickstart.toml --json q.json      every stage, on made-up episodes
   millrace synth --preset quickstart -o quick.mrec       make up a recording
   millrace import traces.jsonl -o traces.mrec            published trace files as a recording
   millrace inspect traces.mrec                           what is in it; --json for programs
@@ -37,6 +39,7 @@ class command_line {
 public:
   command_line() {
     app_.set_version_flag("--version", "millrace " MILLRACE_VERSION);
+    add_run();
     add_import();
     add_synth();
     add_inspect();
@@ -56,6 +59,8 @@ public:
       return complain(error{errc::bad_argument,
                             fmt::format("{}; see millrace {}--help", problem.what(), command())});
     }
+    if (run_cli_->parsed())
+      return run_command(run_);
     if (import_cli_->parsed())
       return import_command(import_);
     if (synth_cli_->parsed())
@@ -66,6 +71,23 @@ public:
   }
 
 private:
+  void add_run() {
+    run_cli_ = app_.add_subcommand("run", "All stages in this process, from a source to the "
+                                          "tensors of every trainer rank");
+    run_cli_->add_option("CONFIG", run_.config, "A .toml file")->required();
+    run_cli_->add_option("--set", run_.sets, "key=value, over what CONFIG says; may be repeated")
+        ->type_size(1)
+        ->allow_extra_args(false);
+    run_cli_->add_option("--steps", run_.steps, "Stop after so many steps")->check(whole_number);
+    run_cli_->add_option("--json", run_.json, "Write a summary for programs");
+    run_cli_->add_option("--dump", run_.dump, "Write the tensors of every micro batch below it");
+    run_cli_->add_flag("--allow-damage", run_.allow_damage, "Exit 0 even if bytes are damaged");
+    run_cli_
+        ->add_option("--schedule-seed", run_.schedule_seed,
+                     "For tests: yield at random, by this seed, before events are handled")
+        ->check(whole_number);
+  }
+
   void add_import() {
     import_cli_ = app_.add_subcommand(
         "import", "Published trace files (JSON lines) as a recording: episodes as prime-rl and "
@@ -96,7 +118,7 @@ private:
 
   std::vector<std::string_view> commands() const {
     std::vector<std::string_view> names;
-    for (const CLI::App *each : {import_cli_, synth_cli_, inspect_cli_})
+    for (const CLI::App *each : {run_cli_, import_cli_, synth_cli_, inspect_cli_})
       names.push_back(each->get_name());
     return names;
   }
@@ -121,9 +143,11 @@ private:
   }
 
   CLI::App app_{"millrace: the data path of LLM reinforcement learning", "millrace"};
+  CLI::App *run_cli_ = nullptr;
   CLI::App *import_cli_ = nullptr;
   CLI::App *synth_cli_ = nullptr;
   CLI::App *inspect_cli_ = nullptr;
+  run_request run_;
   import_request import_;
   synth_request synth_;
   inspect_request inspect_;

@@ -19,6 +19,13 @@ caf::behavior planner::make_behavior() {
           on(&planner::take_trained), on(&planner::stop)};
 }
 
+void planner::on_exit() {
+  peers_ = {};
+  waiting_.clear();
+  queue_.clear();
+  steps_.clear();
+}
+
 void planner::start(const start_planner &in) {
   peers_ = in;
   started_ = true;
