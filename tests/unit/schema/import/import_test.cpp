@@ -7,12 +7,12 @@
 
 #include <sys/resource.h>
 
-#include "tests/unit/schema/import/imported.hpp"
 #include "runtime/file.hpp"
 #include "runtime/json.hpp"
 #include "runtime/json_out.hpp"
 #include "runtime/utf8.hpp"
 #include "schema/recording_writer.hpp"
+#include "tests/unit/schema/import/imported.hpp"
 
 using namespace millrace;
 using namespace millrace::test;
@@ -249,7 +249,8 @@ BOOST_AUTO_TEST_CASE(a_full_disk_leaves_no_recording) {
 BOOST_AUTO_TEST_CASE(a_missing_file_a_directory_and_the_input_itself_are_refused) {
   const folder dir;
   BOOST_TEST((import_file(dir.path / "none", dir.path / "o", {}).error().code == errc::not_found));
-  BOOST_TEST((import_file(dir.path, dir.path / "o", {}).error().code == errc::io));
+  BOOST_TEST(import_file(dir.path, dir.path / "o", {}).error().message.find("directory") !=
+             std::string::npos);
   BOOST_REQUIRE(write_file_atomically(dir.path / "in", episode_record("e")));
   BOOST_TEST(
       (import_file(dir.path / "in", dir.path / "in", {}).error().code == errc::bad_argument));
