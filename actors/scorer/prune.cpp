@@ -39,8 +39,7 @@ bool weighs(const wire::StreamSpec &stream) {
 
 void prune_sample(const wire::BranchHeader &branch, std::optional<float> advantage,
                   sample_verdict &sample) {
-  if (!advantage && !branch.advantages())
-    return;
+  // Of a branch without advantages the header says neither zero nor nonzero.
   const auto share = rl_weights_of(branch, advantage, sample.rl);
   if (!share.zero_advantage)
     return; // nothing changes: it stays as it was, even with nothing to train

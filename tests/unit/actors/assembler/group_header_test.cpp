@@ -256,13 +256,15 @@ BOOST_AUTO_TEST_CASE(image_tensors_are_joined_by_name_over_a_branch) {
 }
 
 BOOST_AUTO_TEST_CASE(an_image_that_the_cut_would_split_takes_the_trainable_tokens_after_it_away) {
-  // Text 1, a turn of 1, an image of 2 tokens, a turn of 2: the cut at 3 falls back to 2 tokens, at
-  // 5 it keeps the image.
-  auto episode = episode_of("e", 1, {prompt(-1, 1), turn(0, {1}), prompt(1, 2), turn(2, {1, 1})});
-  auto &image = episode.nodes[2];
-  image.mm_token_type_ids.emplace(2, std::uint8_t{1});
-  image.tensors = {array_of("pixel_values", dtype::float32, {4, 6}), grid_of({1, 2, 2})};
-  BOOST_TEST(branch_of(header_of({episode}, 3)).trainable_in_seq_len() == 1U);
+  // Text, a turn, half of an image, a turn, the other half, a turn: the cut at 4 falls back to 2
+  // tokens, the one at 5 keeps the image.
+  auto episode = episode_of(
+      "e", 1,
+      {prompt(-1, 1), turn(0, {1}), prompt(1, 1), turn(2, {1}), prompt(3, 1), turn(4, {1})});
+  for (std::size_t i : {2U, 4U})
+    episode.nodes[i].mm_token_type_ids.emplace(1, std::uint8_t{1});
+  episode.nodes[2].tensors = {array_of("pixel_values", dtype::float32, {4, 6}), grid_of({1, 2, 2})};
+  BOOST_TEST(branch_of(header_of({episode}, 4)).trainable_in_seq_len() == 1U);
   BOOST_TEST(branch_of(header_of({episode}, 5)).trainable_in_seq_len() == 2U);
   BOOST_TEST(branch_of(header_of({episode}, 6)).trainable_in_seq_len() == 3U);
 }

@@ -222,6 +222,15 @@ BOOST_AUTO_TEST_CASE(an_rl_sample_without_advantages_is_an_error_that_names_it) 
   BOOST_TEST(annotate(header, config).has_value());
 }
 
+BOOST_AUTO_TEST_CASE(a_gated_group_needs_no_advantages_on_all_samples) {
+  auto config = gated();
+  config.algorithm = "none";
+  auto zero = plain("a", 1);
+  zero.nodes[1].advantages = {0.0F, 0.0F};
+  const auto annotations = annotations_of(header_of({zero, plain("b", 1)}), config);
+  BOOST_TEST(!annotations->admitted());
+}
+
 BOOST_AUTO_TEST_CASE(an_unknown_algorithm_is_an_error) {
   env_config config;
   config.algorithm = "rae";
