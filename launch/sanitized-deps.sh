@@ -59,12 +59,12 @@ library() {
     -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_CXX_COMPILER=g++ -DCMAKE_C_COMPILER=gcc \
     -DCMAKE_CXX_FLAGS="-fsanitize=thread -O1 -g1" -DCMAKE_C_FLAGS="-fsanitize=thread -O1 -g1" \
     -DCMAKE_INSTALL_PREFIX="$prefix" -DCMAKE_INSTALL_LIBDIR=lib "$@"
-  quietly cmake --build "$work/$source/build" --target install
+  quietly cmake --build "$work/$source/build" --target install -j "$(nproc)"
   touch "$stamp"
   say "$source took $((SECONDS - start)) s"
 }
 
-library actor-framework libcaf-dev -DCAF_ENABLE_IO_MODULE=OFF -DCAF_ENABLE_OPENSSL_MODULE=OFF \
-  -DCAF_ENABLE_TESTING=OFF -DCAF_ENABLE_EXAMPLES=OFF -DCAF_ENABLE_TOOLS=OFF
+library actor-framework libcaf-dev -DCAF_NO_IO=yes -DCAF_NO_OPENSSL=yes -DCAF_NO_OPENCL=yes \
+  -DCAF_NO_PYTHON=yes -DCAF_NO_TOOLS=yes -DCAF_NO_EXAMPLES=yes -DCAF_NO_UNIT_TESTS=yes
 
 echo "$prefix"

@@ -143,7 +143,8 @@ private:
 
 gloo_store make_gloo_store() { return std::make_shared<gloo::rendezvous::HashStore>(); }
 
-result<std::unique_ptr<collective>> join_gloo(const gloo_options &options, gloo_store store) {
+result<std::unique_ptr<collective>> join_gloo(const gloo_options &options,
+                                              const gloo_store &store) {
   try {
     gloo::transport::tcp::attr where(options.address.c_str());
     auto device = gloo::transport::tcp::CreateDevice(where);
