@@ -2,6 +2,7 @@
 #include "schema/inspect.hpp"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 namespace millrace {
@@ -138,25 +139,30 @@ result<recording_summary> inspect_recording(const std::filesystem::path &path) {
   auto reader = recording_reader::open(path);
   if (!reader)
     return tl::unexpected(std::move(reader).error());
+  return inspect_recording(std::move(*reader));
+}
+
+recording_summary inspect_recording(recording_reader reader) {
   recording_summary out;
   inspection all(out);
-  while (const auto one = reader->next())
+  while (const auto one = reader.next())
     all.add(*one);
-  all.finish(*reader);
+  all.finish(reader);
 
-  out.path = reader->name();
-  out.source = reader->source();
-  out.bytes = reader->bytes();
-  out.finished = reader->finished();
+  out.path = reader.name();
+  out.source = reader.source();
+  out.bytes = reader.bytes();
+  out.finished = reader.finished();
   out.records[static_cast<std::size_t>(record_kind::index)] = out.finished ? 1 : 0;
-  out.torn = reader->torn();
-  out.bytes_skipped = reader->bytes_skipped();
-  out.damage_count += reader->damage_count();
-  for (const auto &place : reader->damage())
+  out.torn = reader.torn();
+  out.bytes_skipped = reader.bytes_skipped();
+  out.damage_count += reader.damage_count();
+  for (const auto &place : reader.damage())
     if (out.damage.size() < listed)
       out.damage.push_back(place);
-  std::stable_sort(out.damage.begin(), out.damage.end(),
-                   [](const auto &a, const auto &b) { return a.offset < b.offset; });
+  std::sort(out.damage.begin(), out.damage.end(), [](const auto &a, const auto &b) {
+    return std::tie(a.offset, a.reason) < std::tie(b.offset, b.reason);
+  });
   return out;
 }
 

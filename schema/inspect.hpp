@@ -69,6 +69,8 @@ struct recording_summary {
 
 /// Reads a whole recording, every value of it. Errors: those of recording_reader::open.
 result<recording_summary> inspect_recording(const std::filesystem::path &path);
+/// The same of a reader that has read nothing yet.
+recording_summary inspect_recording(recording_reader reader);
 
 /// For a person: several lines.
 std::string text_of(const recording_summary &summary);
