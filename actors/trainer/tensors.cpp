@@ -217,7 +217,7 @@ component_counts count_components(const micro_batch_tensors &tensors) noexcept {
   if (tensors.rl_weights.has_value()) {
     const auto weights = tensors.rl_weights.values();
     for (std::size_t i = 0; i < mask.size(); ++i)
-      out.rl += (mask[i] != 0) & (weights[i] != 0.0F) ? 1U : 0U;
+      out.rl += mask[i] != 0 && weights[i] != 0.0F ? 1U : 0U;
   } else {
     out.rl = count_true(mask);
   }
