@@ -298,9 +298,6 @@ result<value> document::parse(std::string_view text) {
       return fail(errc::too_large, "no memory for a JSON parser");
     state_->depth_set = true;
   }
-  // simdjson 3.0.1 lets a lone low surrogate through, as invalid UTF-8.
-  if (may_hold_surrogates(text))
-    MILLRACE_TRY(check_surrogates(text));
   try {
     state_->padded.reserve(text.size() + simdjson::SIMDJSON_PADDING);
     state_->padded.assign(text);

@@ -342,21 +342,6 @@ tl::unexpected<error> explain(std::string_view text, std::string_view reason) {
   return fail(errc::bad_format, "not JSON: {}", reason);
 }
 
-bool may_hold_surrogates(std::string_view text) {
-  for (auto at = text.find("\\u"); at != std::string_view::npos; at = text.find("\\u", at + 2))
-    if (at + 3 < text.size() && (text[at + 2] == 'd' || text[at + 2] == 'D') && text[at + 3] >= '8')
-      return true;
-  return false;
-}
-
-status check_surrogates(std::string_view text) {
-  scanner scan(text);
-  const auto bad = scan.run();
-  if (scan.defects().empty())
-    return {}; // what else is wrong, the parser finds
-  return to_error(scan.defects().front());
-}
-
 void append_key(std::string &path, std::string_view key) {
   const bool plain = !key.empty() && key.size() <= 40 &&
                      std::all_of(key.begin(), key.end(),

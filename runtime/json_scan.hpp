@@ -33,11 +33,6 @@ result<repaired_text> repair(std::string_view text);
 /// The first defect of a text that the parser refused with `reason`, as an error.
 tl::unexpected<error> explain(std::string_view text, std::string_view reason);
 
-/// True if a text could hold an escaped surrogate: most do not, and need no slow look.
-bool may_hold_surrogates(std::string_view text);
-/// Errors: bad_format, naming the value, if one stands alone.
-status check_surrogates(std::string_view text);
-
 /// Adds a step to a path, as messages show it: ".key", or "[\"a key\"]" where it is not a plain
 /// word; control characters and long keys do not get into a message.
 void append_key(std::string &path, std::string_view key);
