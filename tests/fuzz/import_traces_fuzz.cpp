@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "import_fuzz.hpp"
+#include "tests/fuzz/import_fuzz.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size) {
   millrace::fuzz::import_bytes(data, size);
