@@ -32,9 +32,6 @@ std::string import_summary::text() const {
     out += fmt::format(", {} for evaluation skipped (--eval takes them)", eval_skipped);
   out += fmt::format("; {}, {}, {}\n", plural(groups, "group"), plural(nodes, "node"),
                      plural(tokens, "token"));
-  if (imported() == 0)
-    out += fmt::format("{}: nothing to import{}\n", file,
-                       lines == 0 ? ": the file has no records" : "");
   return out;
 }
 
