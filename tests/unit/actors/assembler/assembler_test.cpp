@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "actors/assembler/assembler.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include "tests/support/actors.hpp"
+#include "tests/support/episodes.hpp"
+
+namespace millrace::test {
+namespace {
+
+struct assembler_fixture {
+  actor_world world;
+  probe<group_complete> scorer{world};
+  probe<group_tombstone> planner{world};
+  std::shared_ptr<run_counters> counters = std::make_shared<run_counters>();
+  std::shared_ptr<const group_info> pair =
+      std::make_shared<group_info>(group_info{some_key(), "test", 2});
+  owned_actor subject{world.system().spawn<assembler>(
+      world.context(), assembler_options{.index = 0, .readers = 2, .seq_len = 100},
+      assembler_peers{{scorer.actor()}, planner.actor()}, counters)};
+
+  void frame_of(std::uint32_t member, const frame_data &data, std::uint64_t group = 0) {
+    world.tell(subject, frame_arrived{{group, 0}, pair, member, parsed(data)});
+  }
+  void episode(std::uint32_t member, const std::string &id, std::uint32_t attempt = 0) {
+    auto data = some_episode(id);
+    data.attempt = attempt;
+    world.tell(subject, episode_arrived{{0, 0}, pair, member, sealed({data})});
+  }
+  void end(std::uint32_t reader) { world.tell(subject, source_ended{reader, 1}); }
+
+  /// The header of the one group that was completed.
+  body<wire::GroupHeader> completed() {
+    BOOST_REQUIRE_EQUAL(scorer.got<group_complete>().size(), 1);
+    return parse<wire::GroupHeader>(scorer.got<group_complete>()[0].header).value();
+  }
+};
+
+BOOST_FIXTURE_TEST_SUITE(assembler_suite, assembler_fixture)
+
+BOOST_AUTO_TEST_CASE(a_group_is_sent_on_when_its_last_episode_is_there) {
+  episode(0, "a");
+  BOOST_TEST(scorer.got<group_complete>().empty());
+  episode(1, "b");
+  const auto header = completed();
+  BOOST_TEST(header->size() == 2U);
+  BOOST_TEST(text_of(header->episodes()->Get(0)->id()) == "a");
+  BOOST_TEST(text_of(header->episodes()->Get(1)->id()) == "b");
+}
+
+BOOST_AUTO_TEST_CASE(a_header_lists_episodes_by_first_record_not_by_arrival) {
+  episode(1, "b");
+  episode(0, "a");
+  BOOST_TEST(text_of(completed()->episodes()->Get(0)->id()) == "a");
+}
+
+BOOST_AUTO_TEST_CASE(frames_join_whatever_order_they_come_in) {
+  const auto frames = some_episode_in_two("a");
+  frame_of(0, frames[1]);
+  frame_of(0, frames[0]);
+  episode(1, "b");
+  const auto header = completed();
+  BOOST_TEST(header->episodes()->Get(0)->tokens() == 8U);
+  BOOST_TEST((header->episodes()->Get(0)->status() == wire::EpisodeStatus::Ok));
+}
+
+BOOST_AUTO_TEST_CASE(an_episode_whose_counts_do_not_fit_is_rejected_and_counts_for_its_group) {
+  auto frames = some_episode_in_two("a");
+  frames[1].finish->tokens += 1;
+  frame_of(0, frames[0]);
+  frame_of(0, frames[1]);
+  episode(1, "b");
+  const auto header = completed();
+  BOOST_TEST((header->episodes()->Get(0)->status() == wire::EpisodeStatus::Rejected));
+  BOOST_TEST(text_of(header->episodes()->Get(0)->reason()).find("9") != std::string_view::npos);
+  BOOST_TEST(counters->rejected == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(a_refused_episode_counts_for_its_group_and_drops_its_frames) {
+  frame_of(0, some_episode_in_two("a")[0]);
+  world.tell(subject, episode_rejected{{0, 0}, pair, 0, "a", "token id 7 is odd"});
+  episode(1, "b");
+  BOOST_TEST(text_of(completed()->episodes()->Get(0)->reason()) == "token id 7 is odd");
+}
+
+BOOST_AUTO_TEST_CASE(an_episode_that_comes_twice_is_counted_once_and_as_a_duplicate) {
+  episode(0, "a");
+  episode(0, "a");
+  BOOST_TEST(scorer.got<group_complete>().empty());
+  BOOST_TEST(counters->duplicates == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(a_frame_that_comes_twice_is_a_duplicate) {
+  const auto frames = some_episode_in_two("a");
+  frame_of(0, frames[0]);
+  frame_of(0, frames[0]);
+  frame_of(0, frames[1]);
+  episode(1, "b");
+  BOOST_TEST(completed()->episodes()->Get(0)->tokens() == 8U);
+  BOOST_TEST(counters->duplicates == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(a_later_attempt_replaces_an_earlier_one_and_not_the_other_way_round) {
+  episode(0, "a", 1);
+  episode(0, "a", 0);
+  BOOST_TEST(counters->duplicates == 1U);
+  episode(0, "a", 2);
+  BOOST_TEST(counters->duplicates == 2U);
+  episode(1, "b");
+  BOOST_TEST(completed()->episodes()->Get(0)->attempt() == 2U);
+}
+
+BOOST_AUTO_TEST_CASE(an_episode_for_a_complete_or_settled_group_is_late) {
+  episode(0, "a");
+  episode(1, "b");
+  episode(2, "c");
+  BOOST_TEST(counters->late == 1U);
+  world.tell(subject, groups_settled{{{0, 0}}});
+  episode(2, "c");
+  BOOST_TEST(counters->late == 2U);
+  BOOST_TEST(scorer.got<group_complete>().size() == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(data_ends_when_every_reader_has_ended) {
+  episode(0, "a");
+  end(0);
+  end(0);
+  BOOST_TEST(planner.got<group_tombstone>().empty());
+  end(1);
+  BOOST_REQUIRE_EQUAL(planner.got<group_tombstone>().size(), 1);
+  const auto &tombstone = planner.got<group_tombstone>()[0];
+  BOOST_TEST((tombstone.reason == tombstone_reason::expired));
+  BOOST_TEST(tombstone.why == "1 of 2 episodes came");
+  BOOST_TEST(parse<wire::GroupHeader>(tombstone.header).value()->episodes()->size() == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(an_episode_without_its_end_is_listed_when_its_group_expires) {
+  frame_of(0, some_episode_in_two("a")[0]);
+  end(0);
+  end(1);
+  const auto header = parse<wire::GroupHeader>(planner.got<group_tombstone>().at(0).header).value();
+  BOOST_REQUIRE_EQUAL(header->episodes()->size(), 1);
+  BOOST_TEST(text_of(header->episodes()->Get(0)->id()) == "a");
+}
+
+BOOST_AUTO_TEST_CASE(a_size_that_comes_late_completes_its_group) {
+  pair = std::make_shared<group_info>(group_info{some_key(), "test", 0});
+  episode(0, "a");
+  episode(1, "b");
+  BOOST_TEST(scorer.got<group_complete>().empty());
+  const auto known = std::make_shared<group_info>(group_info{some_key(), "test", 2});
+  world.tell(subject, group_sized{{0, 0}, known});
+  BOOST_TEST(completed()->size() == 2U);
+}
+
+BOOST_AUTO_TEST_CASE(a_group_whose_size_nobody_says_expires_with_a_word_on_what_to_do) {
+  pair = std::make_shared<group_info>(group_info{some_key(), "test", 0});
+  episode(0, "a");
+  end(0);
+  end(1);
+  BOOST_TEST(planner.got<group_tombstone>().at(0).why.find("group_size") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(episodes_are_served_by_header_index_until_their_group_is_settled) {
+  episode(1, "b");
+  episode(0, "a");
+  const auto both = world.ask<episodes_fetched>(subject, fetch_episodes{{0, 0}, {0, 1}});
+  BOOST_REQUIRE_EQUAL(both.episodes.size(), 2);
+  BOOST_TEST(both.episodes[0].id() == "a");
+  const auto none = world.ask<episodes_fetched>(subject, fetch_episodes{{0, 0}, {0, 2}});
+  BOOST_TEST(none.episodes.empty());
+  BOOST_TEST(!none.problem.empty());
+  world.tell(subject, groups_settled{{{0, 0}}});
+  BOOST_TEST(!world.ask<episodes_fetched>(subject, fetch_episodes{{0, 0}, {0}}).problem.empty());
+  BOOST_TEST(counters->groups_open == 0U);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+} // namespace
+} // namespace millrace::test
