@@ -39,7 +39,7 @@ struct source_config {
   /// Lower: imitates slow environments; the steps then wait for data.
   double pace = 0.0;
 
-  /// Rules between the fields: one of path and preset is there.
+  /// Rules between the fields: there is a path, or a preset that is known.
   std::vector<error> validate() const;
 };
 

@@ -25,6 +25,8 @@ std::vector<std::string> companions(std::string_view name, const std::string &va
     return {value == "0" ? "batch.traces=8" : "batch.traces=0"};
   if (name == "batch.traces" && value == "0")
     return {"batch.tokens=8"};
+  if (name == "source.preset")
+    return {"source.path=x.mrec"}; // then any will do
   if (name == "pad_to_multiple_of")
     return {"seq_len=" + value};
   if (name == "cost.linear")

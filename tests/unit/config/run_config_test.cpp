@@ -166,6 +166,12 @@ BOOST_AUTO_TEST_CASE(broken_rules_of_the_default_environment_name_its_keys) {
   BOOST_TEST(all.find("env.env_default") == std::string::npos, all);
 }
 
+BOOST_AUTO_TEST_CASE(an_unknown_preset_is_refused_unless_a_path_wins_over_it) {
+  BOOST_TEST(refusal(base, {"source.preset=quikstart"}) ==
+             "dir/run.toml: source.preset: unknown preset 'quikstart'; known: quickstart\n");
+  BOOST_TEST(load(base, {"source.preset=quikstart", "source.path=a.mrec"}).has_value());
+}
+
 BOOST_AUTO_TEST_CASE(exactly_one_measure_of_a_batch_is_set) {
   const std::string source = "source.preset = \"quickstart\"\n";
   BOOST_TEST(refusal(source).find("batch.traces or batch.tokens must be set") != std::string::npos);
