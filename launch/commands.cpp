@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launch/commands.hpp"
 
+#include <iostream>
 #include <system_error>
 
+#include "actors/conform/conform.hpp"
 #include "launch/terminal.hpp"
 #include "runtime/text_table.hpp"
 #include "schema/import/import.hpp"
@@ -49,6 +51,13 @@ int inspect_command(const inspect_request &request) {
                                     request.recording.string(), grouped(summary->bytes_skipped),
                                     grouped(summary->damage_count))});
   return code;
+}
+
+int conform_command(const conform_request &request) {
+  const auto outcome = conform(request.cases, std::cout);
+  if (!outcome)
+    return complain(outcome.error());
+  return flush_and_exit(outcome->failed == 0 ? exit_ok : exit_failed);
 }
 
 } // namespace millrace

@@ -32,4 +32,9 @@ struct inspect_request {
 };
 int inspect_command(const inspect_request &request);
 
+struct conform_request {
+  std::filesystem::path cases; ///< folder
+};
+int conform_command(const conform_request &request);
+
 } // namespace millrace

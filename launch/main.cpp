@@ -22,6 +22,8 @@ constexpr std::string_view examples = R"(Examples:
   millrace synth --preset quickstart -o quick.mrec       make up a recording
   millrace import traces.jsonl -o traces.mrec            published trace files as a recording
   millrace inspect traces.mrec                           what is in it; --json for programs
+  millrace run config/quickstart.toml --set source.path=traces.mrec
+  millrace conform tests/golden                          run golden vectors
 
 Exit codes: 0 success, 1 failed work, 2 bad use or config.)";
 
@@ -43,6 +45,7 @@ public:
     add_import();
     add_synth();
     add_inspect();
+    add_conform();
     app_.footer(std::string(examples)); // last: the commands would inherit it
   }
 
@@ -67,6 +70,8 @@ public:
       return synth_command(synth_);
     if (inspect_cli_->parsed())
       return inspect_command(inspect_);
+    if (conform_cli_->parsed())
+      return conform_command(conform_);
     return complain(error{errc::bad_argument, "no command is given; see millrace --help"});
   }
 
@@ -116,9 +121,15 @@ private:
                            "Exit 0 even if bytes are damaged");
   }
 
+  void add_conform() {
+    conform_cli_ = app_.add_subcommand("conform", "Run golden vectors");
+    conform_cli_->add_option("DIR", conform_.cases, "Folder with graph, scoring, packing, ...")
+        ->required();
+  }
+
   std::vector<std::string_view> commands() const {
     std::vector<std::string_view> names;
-    for (const CLI::App *each : {run_cli_, import_cli_, synth_cli_, inspect_cli_})
+    for (const CLI::App *each : {run_cli_, import_cli_, synth_cli_, inspect_cli_, conform_cli_})
       names.push_back(each->get_name());
     return names;
   }
@@ -147,10 +158,12 @@ private:
   CLI::App *import_cli_ = nullptr;
   CLI::App *synth_cli_ = nullptr;
   CLI::App *inspect_cli_ = nullptr;
+  CLI::App *conform_cli_ = nullptr;
   run_request run_;
   import_request import_;
   synth_request synth_;
   inspect_request inspect_;
+  conform_request conform_;
 };
 
 } // namespace

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <iostream>
 #include <string>
 #include <system_error>
 
@@ -50,6 +51,13 @@ status print(std::string_view text) {
 int print_and_exit(std::string_view text, int code) {
   if (const status printed = print(text); !printed)
     return complain(printed.error());
+  return code;
+}
+
+int flush_and_exit(int code) {
+  std::cout.flush();
+  if (!std::cout)
+    return complain({errc::io, "cannot write to standard output: it is full or closed"});
   return code;
 }
 

@@ -26,6 +26,9 @@ status print(std::string_view text);
 /// print(), and what main() returns for it: `code`, or a complaint and exit_failed.
 int print_and_exit(std::string_view text, int code = exit_ok);
 
+/// The same for what went to std::cout, which says at its end only that something was lost.
+int flush_and_exit(int code);
+
 /// Writes "millrace: MESSAGE" as one line to standard error. Gives the exit code of such an error.
 int complain(const error &why);
 /// One line each; the exit code of the first.
