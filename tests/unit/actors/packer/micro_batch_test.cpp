@@ -114,6 +114,7 @@ BOOST_AUTO_TEST_CASE(a_sound_micro_batch_is_read) {
 
 BOOST_AUTO_TEST_CASE(sequence_lengths_that_do_not_sum_to_the_tokens_are_refused) {
   BOOST_TEST(refused([](auto &b) { b.lengths = {3, 3}; }, "sum to 6 for 5"));
+  BOOST_TEST(refused([](auto &b) { b.lengths = {2, 2}; }, "sum to 4 for 5"));
   BOOST_TEST(refused([](auto &b) { b.lengths = {5, 0}; }, "holds 0"));
   BOOST_TEST(refused([](auto &b) { b.lengths = {0xFFFFFFFF, 6}; }, "sum to 4294967301"));
   BOOST_TEST(refused([](auto &b) { b.lengths = {}; }, "no sequences"));
