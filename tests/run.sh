@@ -81,7 +81,7 @@ fuzz_one() { # PROGRAM: one fuzzer over its kept corpus and a scratch folder for
   name=$(basename "$1")
   log="build/fuzz/$name.log"
   scratch="build/fuzz/found/${name#fuzz_}"
-  mkdir -p "$scratch" "tests/fuzz/corpus/${name#fuzz_}"
+  mkdir -p "$scratch"
   "$1" -max_total_time="$fuzz_seconds" -seed="$fuzz_seed" -timeout=10 -rss_limit_mb=4096 \
     -artifact_prefix="build/fuzz/$name-" "$scratch" "tests/fuzz/corpus/${name#fuzz_}" >"$log" 2>&1
 }
