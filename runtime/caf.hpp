@@ -19,6 +19,7 @@
 #include <string>
 #include <utility>
 
+#include "runtime/result.hpp"
 #include "runtime/schedule_fuzzer.hpp"
 #include "runtime/turn_meter.hpp"
 
