@@ -32,9 +32,10 @@ struct run_config {
   /// without its ending. 1 to 128 bytes.
   std::string id;
 
-  /// Key: state. Folder for what the run keeps (the quarantine file). Default: none; a run then
-  /// makes a new one. A folder that is given is created if it is not there; runs are not resumed
-  /// from it yet.
+  /// Key: state. Folder for what the run keeps: the recording of a preset, the quarantine file.
+  /// Default: none, then a temporary folder is made, and removed at the end unless something was
+  /// refused. A folder that is given is created if it is not there; runs are not resumed from it
+  /// yet.
   std::filesystem::path state;
 
   source_config source;

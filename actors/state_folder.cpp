@@ -12,8 +12,10 @@ result<state_folder> state_folder::open(const std::filesystem::path &given) {
   std::error_code problem;
   if (!given.empty()) {
     std::filesystem::create_directories(given, problem);
-    if (!std::filesystem::is_directory(given))
-      return fail(errc::io, "state folder {}: cannot make it{}{}", given.string(),
+    std::error_code unknown;
+    if (!std::filesystem::is_directory(given, unknown))
+      return fail(std::filesystem::exists(given, unknown) ? errc::bad_argument : errc::io,
+                  "state folder {}: cannot make it{}{}", given.string(),
                   problem ? ": " : ", something else is there", problem ? problem.message() : "");
     return state_folder(given, false);
   }

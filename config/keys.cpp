@@ -4,6 +4,8 @@
 #include <array>
 #include <cstdint>
 
+#include "schema/limits.hpp"
+
 // Reads a member of the struct that a table of keys is for.
 #define MILLRACE_MEMBER(member)                                                                    \
   [](auto &c) -> auto & { return c.member; }
@@ -13,6 +15,7 @@ namespace {
 
 constexpr std::int64_t most_actors = 1024;
 constexpr std::int64_t most_int32 = 2'147'483'647;
+constexpr std::int64_t most_tokens{limits::micro_batch_tokens};
 constexpr std::int64_t kibibyte = 1024;
 constexpr std::size_t longest_path = 4095;
 
@@ -40,9 +43,11 @@ constexpr std::array run_table{
     run_key("run.id", MILLRACE_MEMBER(id), text_type{1, 128}, "",
             "Name of the run, printed and written into what it leaves. Default: the name of the "
             "config file without its ending."),
-    run_key("state", MILLRACE_MEMBER(state), text_type{0, longest_path}, "path",
-            "Folder for what the run keeps: the quarantine file. It is created if it is not "
-            "there. A run is not resumed from it yet."),
+    run_key(
+        "state", MILLRACE_MEMBER(state), text_type{0, longest_path}, "path",
+        "Folder for what the run keeps: the recording of a preset and the quarantine file. It is "
+        "created if it is not there. Empty: a temporary folder, removed at the end unless "
+        "something was refused. A run is not resumed from it yet."),
     run_key("source.path", MILLRACE_MEMBER(source.path), text_type{0, longest_path}, "path",
             "Recording (.mrec) to read. Wins over source.preset."),
     run_key("source.preset", MILLRACE_MEMBER(source.preset), text_type{0, 64}, "",
@@ -84,11 +89,11 @@ constexpr std::array run_table{
     run_key("batch.last", MILLRACE_MEMBER(batch.last), choice_type{last_batches, {}}, "",
             "A last batch that the end of data leaves short: ship makes it a step, hold trains "
             "nobody on it."),
-    run_key("seq_len", MILLRACE_MEMBER(plan.seq_len), count_up_to(most_int32), "tokens",
+    run_key("seq_len", MILLRACE_MEMBER(plan.seq_len), count_up_to(most_tokens), "tokens",
             "Most that one micro batch holds, padding included; longer samples are cut. More: "
             "fewer cuts, more device memory."),
-    run_key("pad_to_multiple_of", MILLRACE_MEMBER(plan.pad_to_multiple_of), count_up_to(most_int32),
-            "tokens",
+    run_key("pad_to_multiple_of", MILLRACE_MEMBER(plan.pad_to_multiple_of),
+            count_up_to(most_tokens), "tokens",
             "Micro batches are padded to a multiple of it; seq_len must be one. More suits "
             "kernels that want round shapes and wastes the rest."),
     run_key("vocab_size", MILLRACE_MEMBER(vocab_size), count_up_to(most_int32), "ids",

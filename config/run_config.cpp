@@ -80,8 +80,9 @@ public:
         apply_env(each);
   }
 
-  tl::expected<run_config, std::vector<error>> finish(std::string_view file) {
-    for (const error &broken : config_.validate())
+  /// @param file_was_read false: the rules would only speak of keys that nobody has seen.
+  tl::expected<run_config, std::vector<error>> finish(std::string_view file, bool file_was_read) {
+    for (const error &broken : file_was_read ? config_.validate() : std::vector<error>())
       if (!names_a_refused_key(broken.message))
         errors_.push_back({broken.code, fmt::format("{}: {}", file, broken.message)});
     if (!errors_.empty())
@@ -182,17 +183,19 @@ tl::expected<run_config, std::vector<error>> load_config_text(std::string_view t
   defaults.id = file.stem().string();
   loader load(std::move(defaults));
   std::vector<assignment> all;
-  auto take = [&](result<std::vector<assignment>> part) {
+  const auto take = [&](result<std::vector<assignment>> part) {
     if (part)
       all.insert(all.end(), part->begin(), part->end());
     else
       load.add(std::move(part).error());
   };
-  take(parse_toml(text, file.string()));
+  auto written = parse_toml(text, file.string());
+  const bool file_was_read = written.has_value();
+  take(std::move(written));
   for (const std::string &set : sets)
     take(parse_set(set));
   load.apply(all);
-  return load.finish(file.string());
+  return load.finish(file.string(), file_was_read);
 }
 
 tl::expected<run_config, std::vector<error>> load_config(const std::filesystem::path &file,

@@ -259,6 +259,129 @@ class FullDisk(Case):
             os.close(writer)
 
 
+class Run(Case):
+    """`run` with a config of few episodes; what it computes is tested elsewhere."""
+
+    CONFIG = """source.preset = "quickstart"
+source.scale = 0.02
+batch.traces = 8
+seq_len = 4096
+trainer.ranks = 2
+"""
+
+    def config(self, text=""):
+        (self.dir / "c.toml").write_text(self.CONFIG + text)
+        return "c.toml"
+
+    def test_a_run_ends_well_and_writes_its_summary(self):
+        done = self.run_millrace("run", self.config(), "--json", "q.json")
+        self.assert_succeeds(done)
+        summary = json.loads((self.dir / "q.json").read_text())
+        self.assertEqual(sum(summary["ledger"].values()), summary["episodes"])
+        self.assertIn(summary["grid_hash"], done.stdout)
+        self.assert_only("c.toml", "q.json")
+
+    def test_a_recording_wins_over_a_preset(self):
+        path = self.synth(scale="0.05")
+        self.assert_succeeds(self.run_millrace("run", self.config(), "--set",
+                                               f"source.path={path}", "--json", "q.json"))
+        summary = json.loads((self.dir / "q.json").read_text())
+        self.assertEqual(summary["source"], str(path))
+
+    def test_a_missing_config_is_bad_use(self):
+        self.assert_fails(self.run_millrace("run", "none.toml"), 2, "none.toml", "No such file")
+        self.assert_fails(self.run_millrace("run", self.dir), 2, "directory")
+
+    def test_an_empty_config_says_what_must_be_set(self):
+        (self.dir / "c.toml").touch()
+        done = self.run_millrace("run", "c.toml")
+        self.assertEqual(done.returncode, 2)
+        self.assertRegex(done.stderr, r"^millrace: c.toml: source.path .*\n"
+                                      r"millrace: c.toml: batch.traces .*\n$")
+
+    def test_a_config_that_is_not_toml_is_one_line_with_its_place(self):
+        self.assert_fails(self.run_millrace("run", self.config("vocab_size = = 3\n")), 2,
+                          "c.toml:6: ")
+
+    def test_unknown_keys_wrong_types_and_values_out_of_range_are_one_line_each(self):
+        self.assert_fails(self.run_millrace("run", self.config("scorer.instnces = 2\n")), 2,
+                          "'scorer.instnces' in c.toml:6", "'scorer.instances'?")
+        self.assert_fails(self.run_millrace("run", self.config(), "--set", "seq_len=long"), 2,
+                          "seq_len in --set: 'long' is a string, an integer is wanted")
+        self.assert_fails(self.run_millrace("run", self.config(), "--set", "scorer.instances=0"), 2,
+                          "scorer.instances in --set: 0 is out of range")
+
+    def test_all_errors_of_a_config_come_at_once(self):
+        done = self.run_millrace("run", self.config("scorer.instances = 0\nbogus_key = 1\n"),
+                                 "--set", "seq_len=x", "--set", "nonsense")
+        self.assertEqual(done.returncode, 2)
+        self.assertEqual(done.stderr.count("\n"), 4, done.stderr)
+        self.assertEqual(done.stderr.count("millrace: "), 4, done.stderr)
+        self.assert_only("c.toml")
+
+    def test_a_source_that_cannot_be_read_is_one_line(self):
+        (self.dir / "e.mrec").touch()
+        (self.dir / "d").mkdir()
+        config = self.config()
+        for path, code in (("none.mrec", 2), ("d", 2), ("e.mrec", 1)):
+            done = self.run_millrace("run", config, "--set", f"source.path={path}")
+            self.assert_fails(done, code, path)
+
+    def test_a_damaged_source_fails_unless_damage_is_allowed(self):
+        path = self.synth(scale="0.05")
+        data = bytearray(path.read_bytes())
+        data[len(data) // 2] ^= 1
+        path.write_bytes(data)
+        args = ["run", self.config(), "--set", f"source.path={path}"]
+        done = self.run_millrace(*args)
+        self.assertEqual(done.returncode, 1)
+        errors = [line for line in done.stderr.splitlines() if line.startswith("millrace: ")]
+        self.assertEqual(len(errors), 1, done.stderr)  # beside them the log warns of what is missing
+        self.assertIn("damaged; --allow-damage", errors[0])
+        self.assertEqual(self.run_millrace(*args, "--allow-damage").returncode, 0)
+
+    def test_a_summary_that_cannot_be_written_is_told_before_the_work(self):
+        (self.dir / "d").mkdir()
+        for path in ("d", "none/q.json"):
+            done = self.run_millrace("run", self.config(), "--json", path)
+            self.assert_fails(done, 2, path)
+            self.assertEqual(done.stdout, "")
+
+    def test_a_full_disk_is_one_line_and_leaves_no_half_summary(self):
+        path = self.synth()
+        args = ["run", self.config(), "--set", f"source.path={path}"]
+        self.assert_fails(self.run_millrace(*args, "--json", "q.json", file_bytes=100), 1,
+                          "'q.json'", "File too large")
+        self.assert_fails(self.run_millrace("run", self.config(), file_bytes=1000), 1,
+                          "File too large")
+        self.assert_fails(self.run_millrace(*args, "--dump", "tensors", file_bytes=1000), 1,
+                          "File too large")
+        with open("/dev/full", "w") as full:
+            self.assert_fails(self.run_millrace(*args, stdout=full), 1, "standard output")
+
+    def test_a_state_folder_is_made_and_a_file_in_its_place_refused(self):
+        config = self.config()
+        self.assert_succeeds(self.run_millrace("run", config, "--set", "state=st"))
+        self.assertTrue((self.dir / "st").is_dir())
+        self.assert_fails(self.run_millrace("run", config, "--set", f"state={config}"), 2, config)
+
+
+class Conform(Case):
+    def test_a_folder_without_cases_is_bad_use(self):
+        self.assert_fails(self.run_millrace("conform", "none"), 2, "none")
+        self.assert_fails(self.run_millrace("conform", "."), 2)
+
+    def test_a_case_that_is_not_met_fails_and_is_named(self):
+        (self.dir / "partition").mkdir()
+        (self.dir / "partition" / "wrong.json").write_text(json.dumps(
+            {"entries": [{"weights": [1, 2], "num_partitions": 2, "after_differencing": [[0], [1]],
+                          "expected": [[0], [1]]}]}))
+        done = self.run_millrace("conform", ".")
+        self.assertEqual((done.returncode, done.stderr), (1, ""))
+        self.assertIn("partition/wrong", done.stdout)
+        self.assertTrue(done.stdout.endswith("0 passed, 1 failed\n"), done.stdout)
+
+
 class Synth(Case):
     def test_the_same_seed_gives_the_same_bytes_and_another_does_not(self):
         def made(seed):
@@ -286,7 +409,7 @@ class Synth(Case):
         self.assertEqual(stat.S_IMODE(self.synth().stat().st_mode), 0o666 & ~mask)
 
 
-COMMANDS = ["import", "synth", "inspect"]
+COMMANDS = ["run", "import", "synth", "inspect", "conform"]
 
 if __name__ == "__main__":
     MILLRACE = os.path.abspath(sys.argv.pop(1))

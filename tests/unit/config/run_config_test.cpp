@@ -110,6 +110,13 @@ BOOST_AUTO_TEST_CASE(rules_do_not_speak_of_keys_that_were_refused) {
              "batch.traces in dir/run.toml:2: 'x' is a string, an integer is wanted\n");
 }
 
+BOOST_AUTO_TEST_CASE(a_file_that_is_not_toml_is_one_error_beside_those_of_the_command_line) {
+  const std::string all = refusal("batch.traces = 8\nseq_len = = 3\n", {"packer.instances=0"});
+  BOOST_TEST(all.starts_with("dir/run.toml:2: "), all);
+  BOOST_TEST(all.find("\npacker.instances in --set: ") != std::string::npos, all);
+  BOOST_TEST(std::count(all.begin(), all.end(), '\n') == 2, all);
+}
+
 BOOST_AUTO_TEST_CASE(a_set_wins_over_the_file_and_over_earlier_ones) {
   BOOST_TEST(load(base + "seq_len = 64\n", {"seq_len=128"}).value().plan.seq_len == 128U);
   BOOST_TEST(load(base, {"seq_len=128", "seq_len=256"}).value().plan.seq_len == 256U);
