@@ -359,6 +359,12 @@ trainer.ranks = 2
         with open("/dev/full", "w") as full:
             self.assert_fails(self.run_millrace(*args, stdout=full), 1, "standard output")
 
+    def test_a_closed_standard_output_does_not_end_up_in_the_summary(self):
+        done = self.run_millrace("run", self.config(), "--json", "q.json", close_stdout=True,
+                                 stdout=None)
+        self.assert_fails(done, 1, "standard output")
+        self.assertIn("grid_hash", json.loads((self.dir / "q.json").read_text()))
+
     def test_a_state_folder_is_made_and_a_file_in_its_place_refused(self):
         config = self.config()
         self.assert_succeeds(self.run_millrace("run", config, "--set", "state=st"))
