@@ -169,12 +169,12 @@ env_reader::step env_reader::take(const record &what, const wire::EpisodeFrame &
   const auto id = text_of(table.episode());
   if (group.rejected.contains(id))
     return step::taken; // it has been counted; what still comes of it is not looked at
+  auto checked = agree_on_size(group, table.group_size());
   if (admit(group) == step::blocked) {
     counters_->stages.decode.bytes -= bytes_of(what);
     held_ = what;
     return step::blocked;
   }
-  auto checked = agree_on_size(group, table.group_size());
   if (checked)
     checked = check_and_send(group, group_table::member_of(group, id));
   if (!checked)

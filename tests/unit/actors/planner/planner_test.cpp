@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "actors/planner/planner.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include "actors/scorer/annotate.hpp"
+#include "tests/support/actors.hpp"
+#include "tests/support/groups.hpp"
+
+namespace millrace::test {
+namespace {
+
+using testing::episode_of;
+using testing::group_of;
+using testing::header_of;
+using testing::prompt;
+using testing::turn;
+
+/// Stand-ins for every peer of a planner of two ranks; a step is one group of two traces.
+struct planner_fixture {
+  actor_world world;
+  probe<permit> reader{world};
+  probe<pack_bin> packer{world};
+  probe<stage_step, commit_step> feeder0{world};
+  probe<stage_step, commit_step> feeder1{world};
+  probe<groups_settled> assembler{world};
+  probe<step_done, run_finished, run_failed> supervisor{world};
+  std::shared_ptr<run_counters> counters = std::make_shared<run_counters>();
+  planner_options options = [] {
+    planner_options out;
+    out.batch.traces = 2;
+    out.plan.seq_len = 64;
+    out.plan.ranks = 2;
+    out.limits.lookahead = 1;
+    out.limits.max_backlog_steps = 2;
+    out.limits.max_open_groups = 4;
+    out.deterministic = true;
+    out.memory_limit = 1'000'000;
+    return out;
+  }();
+  std::optional<owned_actor> subject;
+
+  void begin() {
+    subject.emplace(
+        world.system().spawn<planner>(world.context(), options, supervisor.actor(), counters));
+    world.tell(
+        *subject,
+        start_planner{{reader.actor()}, {packer.actor()}, {feeder0.actor(), feeder1.actor()}});
+  }
+
+  /// A group of two episodes with these rewards.
+  static frame header(double first, double second,
+                      wire::EpisodeStatus status = wire::EpisodeStatus::Ok) {
+    auto a = episode_of("a", first, {prompt(-1, 3), turn(0, {1, 1, 1})});
+    auto b = episode_of("b", second, {prompt(-1, 3), turn(0, {1, 1})});
+    a.finish->status = b.finish->status = status;
+    return header_of(group_of({a, b})).bytes();
+  }
+  void score(std::uint64_t ordinal, frame head) {
+    auto annotations = annotate(parse<wire::GroupHeader>(head).value(), env_config{}).value();
+    world.tell(*subject, group_scored{{ordinal, 0}, head, annotations, assembler.actor()});
+  }
+  /// A group that gives one step of two samples.
+  void group(std::uint64_t ordinal) { score(ordinal, header(1, 0)); }
+  void end(std::uint64_t groups) { world.tell(*subject, source_ended{0, groups}); }
+
+  void stage(std::uint64_t step, std::uint32_t rank) {
+    world.tell(*subject, step_staged{step, rank, {{rank, 0, {}}}, 100});
+  }
+  void stage(std::uint64_t step) {
+    stage(step, 0);
+    stage(step, 1);
+  }
+  void train(std::uint64_t step) {
+    for (std::uint32_t rank : {0U, 1U})
+      world.tell(*subject, step_trained{step, rank, {}});
+  }
+  std::uint64_t permitted() {
+    return reader.got<permit>().empty() ? 0 : reader.got<permit>().back().below;
+  }
+  /// The ordinals that the bins sent so far draw on, in order.
+  std::vector<std::uint64_t> packed() {
+    std::vector<std::uint64_t> out;
+    for (const auto &bin : packer.got<pack_bin>())
+      for (const auto &from : bin.groups)
+        if (out.empty() || out.back() != from.group.ordinal)
+          out.push_back(from.group.ordinal);
+    return out;
+  }
+  const run_finished &finished() {
+    BOOST_REQUIRE_EQUAL(supervisor.got<run_finished>().size(), 1);
+    return supervisor.got<run_finished>()[0];
+  }
+};
+
+BOOST_FIXTURE_TEST_SUITE(planner_suite, planner_fixture)
+
+BOOST_AUTO_TEST_CASE(groups_are_taken_in_the_order_of_the_source_whatever_order_they_come_in) {
+  begin();
+  group(2);
+  group(1);
+  BOOST_TEST(packer.got<pack_bin>().empty());
+  group(0);
+  BOOST_TEST(packed() == (std::vector<std::uint64_t>{0, 1}), boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(without_deterministic_groups_are_taken_as_they_come) {
+  options.deterministic = false;
+  begin();
+  group(2);
+  BOOST_TEST(packed() == (std::vector<std::uint64_t>{2}), boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(every_rank_hears_how_many_micro_batches_a_step_has_for_it) {
+  begin();
+  group(0);
+  BOOST_TEST(feeder0.got<stage_step>().at(0).micro_batches == 1U);
+  BOOST_TEST(feeder1.got<stage_step>().at(0).micro_batches == 1U);
+  BOOST_TEST(packer.got<pack_bin>().size() == 2U);
+}
+
+BOOST_AUTO_TEST_CASE(no_more_steps_are_packed_than_lookahead_beyond_the_one_in_training) {
+  begin();
+  for (std::uint64_t i = 0; i < 4; ++i)
+    group(i);
+  BOOST_TEST(feeder0.got<stage_step>().size() == 2U);
+  stage(1);
+  train(1);
+  BOOST_TEST(feeder0.got<stage_step>().size() == 3U);
+}
+
+BOOST_AUTO_TEST_CASE(a_step_is_committed_when_every_rank_has_staged_it_and_not_before) {
+  begin();
+  group(0);
+  stage(1, 0);
+  BOOST_TEST(feeder0.got<commit_step>().empty());
+  BOOST_TEST(assembler.got<groups_settled>().empty());
+  stage(1, 1);
+  BOOST_TEST(feeder0.got<commit_step>().size() == 1U);
+  BOOST_TEST(feeder1.got<commit_step>().size() == 1U);
+  BOOST_TEST(assembler.got<groups_settled>().size() == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(steps_are_committed_in_order_whatever_order_they_are_staged_in) {
+  begin();
+  group(0);
+  group(1);
+  stage(2);
+  BOOST_TEST(feeder0.got<commit_step>().empty());
+  stage(1);
+  BOOST_REQUIRE_EQUAL(feeder0.got<commit_step>().size(), 2);
+  BOOST_TEST(feeder0.got<commit_step>()[0].step == 1U);
+  BOOST_TEST(feeder0.got<commit_step>()[1].step == 2U);
+}
+
+BOOST_AUTO_TEST_CASE(episodes_are_trained_only_once_every_rank_has_trained_their_step) {
+  begin();
+  group(0);
+  end(1);
+  stage(1);
+  world.tell(*subject, step_trained{1, 0, {}});
+  BOOST_TEST(supervisor.got<run_finished>().empty());
+  world.tell(*subject, step_trained{1, 1, {}});
+  BOOST_TEST((*finished().entries)[episode_state::trained] == 2U);
+  BOOST_TEST(finished().entries->total() == 2U);
+}
+
+BOOST_AUTO_TEST_CASE(a_short_last_batch_ships_by_default) {
+  options.batch.traces = 16;
+  begin();
+  group(0);
+  BOOST_TEST(packer.got<pack_bin>().empty());
+  end(1);
+  BOOST_TEST(!packer.got<pack_bin>().empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_short_last_batch_stays_held_if_the_config_says_so) {
+  options.batch.traces = 16;
+  options.batch.last = last_batch::hold;
+  begin();
+  group(0);
+  end(1);
+  BOOST_TEST(packer.got<pack_bin>().empty());
+  BOOST_TEST((*finished().entries)[episode_state::held] == 2U);
+}
+
+// cases.md B15: no empty batch leaves.
+BOOST_AUTO_TEST_CASE(a_source_of_errored_episodes_ends_without_a_step) {
+  begin();
+  for (std::uint64_t i = 0; i < 64; ++i)
+    score(i, header(0, 0, wire::EpisodeStatus::Errored));
+  end(64);
+  BOOST_TEST(packer.got<pack_bin>().empty());
+  BOOST_TEST((*finished().entries)[episode_state::errored] == 128U);
+}
+
+BOOST_AUTO_TEST_CASE(a_group_without_kept_samples_is_settled_at_once_and_goes_to_no_step) {
+  begin();
+  score(0, header(1, 1));
+  BOOST_TEST(packer.got<pack_bin>().empty());
+  BOOST_REQUIRE_EQUAL(assembler.got<groups_settled>().size(), 1);
+  end(1);
+  BOOST_TEST((*finished().entries)[episode_state::pruned] == 2U);
+}
+
+BOOST_AUTO_TEST_CASE(an_expired_group_keeps_nobody_waiting) {
+  begin();
+  world.tell(*subject,
+             group_tombstone{
+                 {0, 0}, header(1, 0), tombstone_reason::expired, "1 of 2", assembler.actor()});
+  group(1);
+  end(2);
+  stage(1);
+  train(1);
+  BOOST_TEST((*finished().entries)[episode_state::expired] == 2U);
+  BOOST_TEST((*finished().entries)[episode_state::trained] == 2U);
+}
+
+BOOST_AUTO_TEST_CASE(max_steps_holds_what_is_left) {
+  options.max_steps = 1;
+  begin();
+  group(0);
+  group(1);
+  stage(1);
+  train(1);
+  BOOST_TEST((*finished().entries)[episode_state::trained] == 2U);
+  BOOST_TEST((*finished().entries)[episode_state::held] == 2U);
+}
+
+BOOST_AUTO_TEST_CASE(a_stop_trains_what_is_packed_and_holds_the_rest) {
+  begin();
+  for (std::uint64_t i = 0; i < 4; ++i)
+    group(i);
+  world.tell(*subject, stop_run{"a test"});
+  BOOST_TEST(supervisor.got<run_finished>().empty());
+  stage(1);
+  stage(2);
+  train(1);
+  train(2);
+  BOOST_TEST(feeder0.got<stage_step>().size() == 2U);
+  BOOST_TEST((*finished().entries)[episode_state::trained] == 4U);
+  BOOST_TEST((*finished().entries)[episode_state::held] == 4U);
+}
+
+BOOST_AUTO_TEST_CASE(permits_run_ahead_of_what_has_arrived_by_the_open_groups) {
+  begin();
+  BOOST_TEST(permitted() == 4U);
+  group(0);
+  BOOST_TEST(permitted() == 5U);
+}
+
+// cases.md B45, with plain bounds: packers that stand still stop the readers.
+BOOST_AUTO_TEST_CASE(packers_that_stand_still_stop_the_permits) {
+  begin();
+  std::uint64_t sent = 0;
+  while (sent < 1000 && sent < permitted())
+    group(sent++);
+  // Two steps are packed, two steps' worth wait, and the open groups came before the limit was
+  // seen.
+  BOOST_TEST(sent < 10U);
+  const auto stopped_at = permitted();
+  world.tell(*subject, permit_wanted{0, sent});
+  BOOST_TEST(permitted() == stopped_at);
+  for (std::uint64_t step = 1; step <= 5; ++step) {
+    stage(step);
+    train(step);
+  }
+  BOOST_TEST(permitted() > stopped_at);
+}
+
+BOOST_AUTO_TEST_CASE(held_memory_over_the_limit_stops_the_permits) {
+  counters->memory->add(2'000'000);
+  begin();
+  BOOST_TEST(permitted() == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(a_hungry_planner_lets_one_group_begin_whatever_the_limits_say) {
+  counters->memory->add(2'000'000);
+  begin();
+  world.tell(*subject, permit_wanted{0, 0});
+  BOOST_TEST(permitted() == 1U);
+  group(0); // a step is packed: not hungry
+  world.tell(*subject, permit_wanted{0, 1});
+  BOOST_TEST(permitted() == 1U);
+  stage(1); // and in training: hungry for the one after it
+  train(1);
+  BOOST_TEST(permitted() == 2U);
+}
+
+BOOST_AUTO_TEST_CASE(annotations_that_point_outside_their_header_end_the_run) {
+  begin();
+  const auto two = header(1, 0);
+  const auto one = header_of(group_of({episode_of("a", 1, {prompt(-1, 3)})})).bytes();
+  auto annotations = annotate(parse<wire::GroupHeader>(two).value(), env_config{}).value();
+  world.tell(*subject, group_scored{{0, 0}, one, annotations, assembler.actor()});
+  BOOST_REQUIRE_EQUAL(supervisor.got<run_failed>().size(), 1);
+  BOOST_TEST((supervisor.got<run_failed>()[0].what.code == errc::bad_value));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+} // namespace
+} // namespace millrace::test

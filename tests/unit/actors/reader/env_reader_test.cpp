@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "actors/reader/env_reader.hpp"
+
+#include <fstream>
+#include <set>
+
+#include <boost/test/unit_test.hpp>
+
+#include "schema/recording_writer.hpp"
+#include "tests/support/actors.hpp"
+#include "tests/support/episodes.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+namespace millrace::test {
+namespace {
+
+constexpr std::uint64_t everything = 1'000'000;
+
+struct reader_fixture {
+  using assembler_probe =
+      probe<frame_arrived, episode_arrived, episode_rejected, group_sized, source_ended>;
+
+  actor_world world;
+  temporary_folder folder;
+  assembler_probe left{world};
+  assembler_probe right{world};
+  probe<permit_wanted, source_ended> planner{world};
+  probe<source_report, run_failed> supervisor{world};
+  std::shared_ptr<run_counters> counters = std::make_shared<run_counters>();
+  std::shared_ptr<quarantine> refused = std::make_shared<quarantine>(folder / "quarantine.jsonl");
+  std::optional<recording_writer> file =
+      recording_writer::create(folder / "r.mrec", "test").value();
+  env_reader_options options{
+      .index = 0, .count = 1, .vocab_size = 1000, .pace = 0, .group_sizes = {}};
+  std::vector<std::unique_ptr<owned_actor>> readers;
+
+  void write(frame_data episode) { BOOST_REQUIRE(file->append(sealed({std::move(episode)}))); }
+  void write(const std::string &id, const std::string &group, const std::string &env = "math") {
+    write(some_episode(id, some_key(env, group)));
+  }
+  void write_frame(const frame_data &data) { BOOST_REQUIRE(file->append(parsed(data))); }
+
+  /// Reads what was written, with the permit to begin groups below this.
+  void read(std::uint64_t below = everything) {
+    BOOST_REQUIRE(file->finish());
+    for (; options.index < options.count; ++options.index)
+      readers.push_back(std::make_unique<owned_actor>(world.system().spawn<env_reader>(
+          world.context(), options, recording_reader::open(folder / "r.mrec").value(),
+          env_reader_peers{{left.actor(), right.actor()}, planner.actor(), supervisor.actor()},
+          counters, refused)));
+    allow(below);
+  }
+  void allow(std::uint64_t below) {
+    for (const auto &reader : readers)
+      world.tell(*reader, permit{below});
+  }
+  std::vector<std::string> refusals() {
+    std::ifstream in(folder / "quarantine.jsonl");
+    std::vector<std::string> lines;
+    for (std::string line; std::getline(in, line);)
+      lines.push_back(line);
+    return lines;
+  }
+  std::vector<episode_arrived> arrived() {
+    auto all = left.got<episode_arrived>();
+    all.insert(all.end(), right.got<episode_arrived>().begin(), right.got<episode_arrived>().end());
+    return all;
+  }
+};
+
+BOOST_FIXTURE_TEST_SUITE(env_reader_suite, reader_fixture)
+
+BOOST_AUTO_TEST_CASE(a_group_waits_for_its_permit_and_groups_begun_go_on) {
+  write("a", "g0");
+  write("b", "g0");
+  write("c", "g1");
+  read(1);
+  BOOST_TEST(arrived().size() == 2U);
+  BOOST_REQUIRE_EQUAL(planner.got<permit_wanted>().size(), 1);
+  BOOST_TEST(planner.got<permit_wanted>()[0].ordinal == 1U);
+  BOOST_TEST(planner.got<source_ended>().empty());
+  allow(2);
+  BOOST_TEST(arrived().size() == 3U);
+  BOOST_REQUIRE_EQUAL(planner.got<source_ended>().size(), 1);
+  BOOST_TEST(planner.got<source_ended>()[0].groups == 2U);
+}
+
+BOOST_AUTO_TEST_CASE(all_episodes_of_a_group_go_to_one_assembler_and_groups_take_turns) {
+  for (const char *id : {"a", "b"})
+    for (const char *group : {"g0", "g1"})
+      write(id, group);
+  read();
+  for (auto *side : {&left, &right}) {
+    BOOST_REQUIRE_EQUAL(side->got<episode_arrived>().size(), 2);
+    BOOST_TEST(side->got<episode_arrived>()[0].group.ordinal ==
+               side->got<episode_arrived>()[1].group.ordinal);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(readers_of_one_recording_share_it_without_loss_or_repeat) {
+  for (int i = 0; i < 30; ++i)
+    write(fmt::format("e{}", i), fmt::format("g{}", i % 10));
+  options.count = 3;
+  read();
+  std::set<std::string> ids;
+  for (const auto &one : arrived()) {
+    ids.emplace(one.episode.id());
+    BOOST_TEST(text_of(one.episode.head().key()->group()) == fmt::format("g{}", one.group.ordinal));
+  }
+  BOOST_TEST(arrived().size() == 30U);
+  BOOST_TEST(ids.size() == 30U);
+  BOOST_TEST(left.got<source_ended>().size() == 3U);
+}
+
+// cases.md B14: two environments that both number from 0, siblings apart.
+BOOST_AUTO_TEST_CASE(groups_are_told_apart_by_the_whole_key_whatever_lies_between_siblings) {
+  for (const char *id : {"a", "b", "c"}) {
+    write(id, "0", "math");
+    write(id, "0", "code");
+    auto other_run = some_episode(id, {"run-2", "math", "7", "0"});
+    write(other_run);
+    auto other_task = some_episode(id, {"run-1", "math", "8", "0"});
+    write(other_task);
+  }
+  read();
+  std::map<std::uint64_t, std::set<std::uint32_t>> members;
+  for (const auto &one : arrived())
+    members[one.group.ordinal].insert(one.member);
+  BOOST_TEST(members.size() == 4U);
+  for (const auto &[ordinal, places] : members)
+    BOOST_TEST((places == std::set<std::uint32_t>{0, 1, 2}));
+}
+
+// cases.md B10, at the reader.
+BOOST_AUTO_TEST_CASE(an_id_outside_the_vocabulary_rejects_its_episode_and_no_other) {
+  write("good", "g0");
+  auto bad = some_episode("bad", some_key("math", "g0"));
+  bad.nodes[1].token_ids[2] = 1000;
+  write(bad);
+  auto last = some_episode("last", some_key("math", "g0"));
+  last.nodes[0].token_ids[2] = 999;
+  write(last);
+  read();
+  BOOST_TEST(arrived().size() == 2U);
+  BOOST_REQUIRE_EQUAL(left.got<episode_rejected>().size(), 1);
+  const auto &rejected = left.got<episode_rejected>()[0];
+  BOOST_TEST(rejected.id == "bad");
+  BOOST_TEST(rejected.member == 1U);
+  BOOST_TEST(rejected.reason.find("token_ids[2] is 1000") != std::string::npos);
+  BOOST_REQUIRE_EQUAL(refusals().size(), 1);
+  BOOST_TEST(refusals()[0].find("\"episode\":\"bad\"") != std::string::npos);
+  BOOST_TEST(counters->episodes == 3U);
+  BOOST_TEST(counters->rejected == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(a_bad_frame_rejects_its_episode_once_and_what_follows_is_not_looked_at) {
+  auto frames = some_episode_in_two("a");
+  frames[0].nodes[0].mask[0] = 1; // and no logprob for it
+  write_frame(frames[0]);
+  write_frame(frames[1]);
+  read();
+  BOOST_TEST(left.got<frame_arrived>().empty());
+  BOOST_TEST(left.got<episode_rejected>().size() == 1U);
+  BOOST_TEST(counters->episodes == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(a_group_size_that_contradicts_the_config_rejects_the_episode_with_both_sizes) {
+  options.group_sizes = {{"math", 8}};
+  write("a", "g0"); // says 2
+  read();
+  BOOST_REQUIRE_EQUAL(left.got<episode_rejected>().size(), 1);
+  const auto &reason = left.got<episode_rejected>()[0].reason;
+  BOOST_TEST(reason.find("8") != std::string::npos);
+  BOOST_TEST(reason.find("2") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(a_size_that_comes_after_its_group_began_is_passed_on) {
+  auto episode = some_episode("a", some_key("math", "g0"));
+  episode.group_size = 0;
+  write(episode);
+  BOOST_REQUIRE(file->append_group_size(some_key("math", "g0"), 5));
+  read();
+  BOOST_TEST(left.got<episode_arrived>().at(0).info->size == 0U);
+  BOOST_TEST(left.got<group_sized>().at(0).info->size == 5U);
+}
+
+BOOST_AUTO_TEST_CASE(a_group_of_which_only_the_size_is_known_is_begun_at_the_end) {
+  BOOST_REQUIRE(file->append_group_size(some_key("math", "empty"), 5));
+  write("a", "g0");
+  read();
+  BOOST_TEST(left.got<group_sized>().size() + right.got<group_sized>().size() == 1U);
+  BOOST_TEST(planner.got<source_ended>().at(0).groups == 2U);
+}
+
+BOOST_AUTO_TEST_CASE(the_supervisor_hears_what_the_closing_index_says) {
+  write("a", "g0");
+  write("b", "g0");
+  read();
+  BOOST_REQUIRE_EQUAL(supervisor.got<source_report>().size(), 1);
+  BOOST_TEST(supervisor.got<source_report>()[0].counts->episodes == 2U);
+  BOOST_TEST(supervisor.got<source_report>()[0].damage.empty());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+} // namespace
+} // namespace millrace::test
