@@ -109,6 +109,10 @@ constexpr std::array run_table{
             count_up_to(most_actors), "steps",
             "Steps' worth of complete groups above which no new group is begun. More: bursts are "
             "absorbed, episodes wait longer."),
+    run_key("planner.max_open_groups", MILLRACE_MEMBER(planner.max_open_groups),
+            count_up_to(1'000'000), "groups",
+            "Groups that may be begun and not complete. More: needed where the episodes of a group "
+            "are far apart in the source; each holds its bytes."),
 };
 
 constexpr std::array env_table{

@@ -44,7 +44,8 @@ public:
           caf::actor supervisor, std::shared_ptr<run_counters> counters);
 
   caf::behavior make_behavior() override;
-  /// Lets go of the other actors: they hold the planner, and a ring of actors would never be destroyed.
+  /// Lets go of the other actors: they hold the planner, and a ring of actors would never be
+  /// destroyed.
   void on_exit() override;
 
 private:
