@@ -85,8 +85,8 @@ std::vector<caf::actor> spawn_readers(caf::actor_system &system,
 
 } // namespace
 
-result<pipeline> pipeline::start(caf::actor_system &system, const caf::actor &supervisor,
-                                 const pipeline_parts &parts) {
+result<pipeline> start_pipeline(caf::actor_system &system, const caf::actor &supervisor,
+                                const pipeline_parts &parts) {
   const auto &config = *parts.config;
   std::vector<recording_reader> files;
   for (std::uint32_t i = 0; i < config.instances.env_readers; ++i) {
@@ -96,35 +96,35 @@ result<pipeline> pipeline::start(caf::actor_system &system, const caf::actor &su
     files.push_back(std::move(*file));
   }
   pipeline out;
-  out.planner_ = spawn_planner(system, supervisor, parts);
-  auto trainers = spawn_trainers(system, out.planner_, supervisor, parts);
-  auto feeders = spawn_feeders(system, out.planner_, trainers, supervisor, parts);
+  out.planner = spawn_planner(system, supervisor, parts);
+  auto trainers = spawn_trainers(system, out.planner, supervisor, parts);
+  auto feeders = spawn_feeders(system, out.planner, trainers, supervisor, parts);
   std::vector<caf::actor> packers;
   for (std::uint32_t i = 0; i < config.instances.packers; ++i)
     packers.push_back(system.spawn<packer>(parts.context, i, supervisor, parts.counters));
   std::vector<caf::actor> scorers;
   for (std::uint32_t i = 0; i < config.instances.scorers; ++i)
     scorers.push_back(
-        system.spawn<scorer>(parts.context, i, parts.config, out.planner_, parts.counters));
+        system.spawn<scorer>(parts.context, i, parts.config, out.planner, parts.counters));
   std::vector<caf::actor> assemblers;
   for (std::uint32_t i = 0; i < config.instances.assemblers; ++i)
     assemblers.push_back(system.spawn<assembler>(
         parts.context, assembler_options{i, config.instances.env_readers, config.plan.seq_len},
-        assembler_peers{scorers, out.planner_}, parts.counters));
+        assembler_peers{scorers, out.planner}, parts.counters));
   auto readers =
-      spawn_readers(system, std::move(files), {assemblers, out.planner_, supervisor}, parts);
-  caf::anon_send(out.planner_, start_planner{readers, packers, feeders});
-  out.stages_ = {{"env-reader", std::move(readers)}, {"assembler", std::move(assemblers)},
-                 {"scorer", std::move(scorers)},     {"planner", {out.planner_}},
-                 {"packer", std::move(packers)},     {"feeder", std::move(feeders)},
-                 {"trainer", std::move(trainers)}};
+      spawn_readers(system, std::move(files), {assemblers, out.planner, supervisor}, parts);
+  caf::anon_send(out.planner, start_planner{readers, packers, feeders});
+  out.stages = {{"env-reader", std::move(readers)}, {"assembler", std::move(assemblers)},
+                {"scorer", std::move(scorers)},     {"planner", {out.planner}},
+                {"packer", std::move(packers)},     {"feeder", std::move(feeders)},
+                {"trainer", std::move(trainers)}};
   return out;
 }
 
-std::vector<std::string> pipeline::shut_down(caf::scoped_actor &self,
-                                             std::chrono::steady_clock::time_point deadline) {
+std::vector<std::string> shut_down(std::span<const actor_stage> stages, caf::scoped_actor &self,
+                                   std::chrono::steady_clock::time_point deadline) {
   std::vector<std::string> alive;
-  for (const auto &one : stages_) {
+  for (const auto &one : stages) {
     for (const auto &actor : one.actors)
       caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
     for (std::size_t i = 0; i < one.actors.size(); ++i)

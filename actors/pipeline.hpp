@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -27,29 +28,25 @@ struct pipeline_parts {
   std::vector<rank_join> join;
 };
 
-/// All actors of a run in one process, stage by stage in the order of the data, and how they end.
-class pipeline {
-public:
-  struct stage {
-    std::string name;
-    std::vector<caf::actor> actors;
-  };
-
-  /// Spawns the actors and wires them. Errors: those of recording_reader::open.
-  static result<pipeline> start(caf::actor_system &system, const caf::actor &supervisor,
-                                const pipeline_parts &parts);
-
-  const std::vector<stage> &stages() const noexcept { return stages_; }
-  const caf::actor &planner() const noexcept { return planner_; }
-
-  /// Ends the actors, sources first and trainers last, each stage when the one before it has ended.
-  /// @returns the names of those that had not ended by the deadline.
-  std::vector<std::string> shut_down(caf::scoped_actor &self,
-                                     std::chrono::steady_clock::time_point deadline);
-
-private:
-  std::vector<stage> stages_;
-  caf::actor planner_;
+/// The actors of one stage of the data path.
+struct actor_stage {
+  std::string name;
+  std::vector<caf::actor> actors;
 };
+
+/// Ends the actors stage by stage, each when the one before it has ended.
+/// @returns the names of those that had not ended by the deadline.
+std::vector<std::string> shut_down(std::span<const actor_stage> stages, caf::scoped_actor &self,
+                                   std::chrono::steady_clock::time_point deadline);
+
+/// All actors of a run in one process, sources first and trainers last.
+struct pipeline {
+  std::vector<actor_stage> stages;
+  caf::actor planner;
+};
+
+/// Spawns the actors and wires them. Errors: those of recording_reader::open.
+result<pipeline> start_pipeline(caf::actor_system &system, const caf::actor &supervisor,
+                                const pipeline_parts &parts);
 
 } // namespace millrace

@@ -90,7 +90,7 @@ void listen(caf::scoped_actor &self, run_state &state, progress &shown) {
 /// Until the planner has finished, something fails, or a stop takes too long.
 void supervise(caf::scoped_actor &self, const pipeline &actors, signal_guard &signals,
                run_state &state, progress &shown) {
-  for (const auto &stage : actors.stages())
+  for (const auto &stage : actors.stages)
     for (const auto &actor : stage.actors)
       self->monitor(actor);
   auto give_up_at = clock::time_point::max();
@@ -102,7 +102,7 @@ void supervise(caf::scoped_actor &self, const pipeline &actors, signal_guard &si
         give_up_at = clock::now();
       state.interrupted = "stopped by a signal: what was not trained is held";
       give_up_at = std::min(give_up_at, clock::now() + stop_deadline);
-      self->send(actors.planner(), stop_run{"a signal came"});
+      self->send(actors.planner, stop_run{"a signal came"});
     }
     if (clock::now() >= give_up_at)
       state.failure =
@@ -112,8 +112,8 @@ void supervise(caf::scoped_actor &self, const pipeline &actors, signal_guard &si
 }
 
 /// Actors that hang would keep the process for ever: say who they are, and go.
-void end_actors(caf::scoped_actor &self, pipeline &actors) {
-  const auto alive = actors.shut_down(self, clock::now() + shutdown_deadline);
+void end_actors(caf::scoped_actor &self, const pipeline &actors) {
+  const auto alive = shut_down(actors.stages, self, clock::now() + shutdown_deadline);
   if (alive.empty())
     return;
   std::string names;
@@ -182,7 +182,7 @@ result<run_summary> run_pipeline(const run_config &config, const run_options &op
   caf::scoped_actor self(system);
   run_state heard;
   const auto begun = clock::now();
-  auto actors = pipeline::start(system, caf::actor_cast<caf::actor>(self), parts);
+  auto actors = start_pipeline(system, caf::actor_cast<caf::actor>(self), parts);
   if (!actors)
     return tl::unexpected(std::move(actors).error());
   progress shown(out, ::isatty(STDOUT_FILENO) != 0, *parts.counters);
