@@ -40,6 +40,7 @@ std::string whole_number(const std::string &text) {
 class command_line {
 public:
   command_line() {
+    app_.require_subcommand(0, 1);
     app_.set_version_flag("--version", "millrace " MILLRACE_VERSION);
     add_run();
     add_import();

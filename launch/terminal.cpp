@@ -32,7 +32,7 @@ void prepare_terminal() {
   for (int fd = 0; fd <= 2; ++fd)
     if (::fcntl(fd, F_GETFD) == -1) // read-only: what is printed fails, and says so
       static_cast<void>(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-  std::signal(SIGPIPE, SIG_IGN);
+  static_cast<void>(std::signal(SIGPIPE, SIG_IGN));
 }
 
 status print(std::string_view text) {
@@ -66,7 +66,8 @@ int complain(const error &why) {
   for (const char c : why.message)
     line += std::iscntrl(static_cast<unsigned char>(c)) != 0 ? ' ' : c;
   line += '\n';
-  std::fwrite(line.data(), 1, line.size(), stderr);
+  // Nothing can be said about a failure to say something.
+  static_cast<void>(std::fwrite(line.data(), 1, line.size(), stderr));
   return code_of(why.code);
 }
 

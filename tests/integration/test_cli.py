@@ -113,6 +113,9 @@ class Usage(Case):
         self.assert_fails(self.run_millrace("inspect"), 2, "FILE")
         self.assert_fails(self.run_millrace("import", "x.jsonl"), 2, "--out")
 
+    def test_two_commands_are_bad_use(self):
+        self.assert_fails(self.run_millrace("inspect", "x", "inspect", "y"), 2, "inspect")
+
     def test_control_characters_do_not_reach_the_terminal(self):
         self.assert_fails(self.run_millrace("a\n\x1b[31mb"), 2)
         self.assertNotIn("\x1b", self.run_millrace("a\x1b[31mb").stderr)
