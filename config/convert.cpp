@@ -75,7 +75,7 @@ struct converter {
       value = static_cast<double>(*whole);
     else if (const auto *text = std::get_if<std::string>(&from.value);
              text != nullptr && type.optional && *text == "off")
-      return key_value();
+      return result<key_value>(); // holds nothing: off
     else
       return wrong_type(from, type.optional ? "a number or \"off\"" : "a number");
     if (!(value >= type.min && value <= type.max)) // NaN too

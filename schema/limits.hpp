@@ -20,7 +20,7 @@ inline constexpr std::size_t parts = 65'536;
 inline constexpr std::size_t body_alignment = 8;
 
 /// Frames of an episode smaller than this are copied into one slab when it is sealed. Unit: bytes.
-inline constexpr std::size_t seal_copy_below = 64 * 1024;
+inline constexpr std::size_t seal_copy_below = std::size_t{64} << 10;
 
 /// Dimensions of a raw array.
 inline constexpr std::size_t array_rank = 8;
