@@ -2,6 +2,7 @@
 #include "runtime/collective/gloo.hpp"
 
 #include <algorithm>
+#include <csignal>
 #include <cstdint>
 #include <exception>
 #include <mutex>
@@ -35,17 +36,7 @@ public:
   ~gloo_collective() override { abort("the rank has left"); }
 
   void abort(std::string_view reason) noexcept override {
-    const std::lock_guard lock(mutex_);
     break_off({errc::peer_lost, fmt::format("rank {} aborted: {}", rank(), reason)});
-    try {
-      if (sending_)
-        sending_->abortWaitSend();
-      if (receiving_)
-        receiving_->abortWaitRecv();
-      context_->closeConnections();
-    } catch (const std::exception &) {
-      // The connections are gone already, which is what was wanted.
-    }
   }
 
 protected:
@@ -59,10 +50,10 @@ protected:
       close();
       if (done)
         return {};
-      lose({errc::peer_lost, "the connections were closed"});
+      break_off({errc::peer_lost, "the connections were closed"});
     } catch (const std::exception &why) {
       close();
-      lose(reason(why));
+      break_off(reason(why));
     }
     return broken();
   }
@@ -115,14 +106,22 @@ private:
     return {errc::peer_lost, fmt::format("lost another rank: {}", text)};
   }
 
-  void lose(error why) {
+  /// Ends the wait under way and closes the connections. A rank that waits for this one then fails
+  /// and closes its own, so the end spreads; one that waits for another only hears of it there.
+  void break_off(error why) noexcept {
     const std::lock_guard lock(mutex_);
-    break_off(std::move(why));
-  }
-
-  void break_off(error why) {
-    if (!broken_)
-      broken_ = std::move(why);
+    if (broken_)
+      return;
+    broken_ = std::move(why);
+    try {
+      if (sending_)
+        sending_->abortWaitSend();
+      if (receiving_)
+        receiving_->abortWaitRecv();
+      context_->closeConnections();
+    } catch (const std::exception &) {
+      // The connections are gone already, which is what was wanted.
+    }
   }
 
   status broken() {
@@ -145,6 +144,9 @@ gloo_store make_gloo_store() { return std::make_shared<gloo::rendezvous::HashSto
 
 result<std::unique_ptr<collective>> join_gloo(const gloo_options &options,
                                               const gloo_store &store) {
+  // Gloo writes without MSG_NOSIGNAL, so a rank that has gone would end the others by SIGPIPE.
+  if (std::signal(SIGPIPE, SIG_IGN) == SIG_ERR)
+    return fail(errc::io, "SIGPIPE cannot be ignored");
   try {
     gloo::transport::tcp::attr where(options.address.c_str());
     auto device = gloo::transport::tcp::CreateDevice(where);

@@ -31,7 +31,7 @@ struct gloo_options {
 
 /// A rank over TCP. Blocks until all ranks have joined.
 /// Errors: `timed_out` if one does not; `io` if Gloo cannot open or connect its sockets.
-/// Thread: Gloo runs one thread of its own per rank.
+/// From then on the process ignores SIGPIPE. Thread: Gloo runs one thread of its own per rank.
 result<std::unique_ptr<collective>> join_gloo(const gloo_options &options, const gloo_store &store);
 
 } // namespace millrace
