@@ -178,10 +178,10 @@ class Groups(Case):
         self.assertEqual(len(listed), 1)
         self.assertIn("103", listed[0]["reason"])
 
-    def test_a_group_size_in_the_config_that_contradicts_the_source_rejects_its_episodes(self):
+    def test_groups_whose_size_the_config_contradicts_never_complete_and_keep_nobody_waiting(self):
         recording = self.imported([rollout(slot, slot % 2, 8, task) for task in range(2) for slot in range(4)])
         summary = self.run_config(sets=[f"source.path={recording}", "env.simple_agent.group_size=5"])
-        self.assertEqual(summary["ledger"]["rejected"], 8)
+        self.assertEqual(summary["ledger"]["expired"], 8)
 
     def test_a_short_last_batch_ships_or_is_held(self):
         recording = self.imported([rollout(slot, slot % 2, 8) for slot in range(4)])
