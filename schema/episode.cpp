@@ -57,6 +57,14 @@ status check_finish(const wire::EpisodeFrame &frame, const wire::EpisodeEnd &fin
   return {};
 }
 
+status check_length(const wire::EpisodeFrame &frame, std::string_view field,
+                    std::string_view name) {
+  if (name.size() > limits::name_bytes)
+    return fail(errc::too_large, "episode '{}': {} has {} bytes, at most {} are allowed",
+                text_of(frame.episode()), field, name.size(), limits::name_bytes);
+  return {};
+}
+
 status check_names(const wire::EpisodeFrame &frame) {
   const auto env = text_of(frame.key()->env());
   if (env.empty() || env == "all")
@@ -64,6 +72,19 @@ status check_names(const wire::EpisodeFrame &frame) {
                 env.empty() ? "an environment needs a name" : "that name is reserved");
   if (frame.episode()->size() == 0)
     return fail(errc::bad_value, "an episode of environment '{}' has no id", env);
+  if (!has_usable_names(frame))
+    return fail(errc::too_large, "an episode has a name of more than {} bytes", limits::name_bytes);
+  if (frame.roles() != nullptr)
+    for (const auto *role : *frame.roles())
+      MILLRACE_TRY(check_length(frame, "a role", text_of(role)));
+  if (frame.finish() == nullptr)
+    return {};
+  MILLRACE_TRY(check_length(frame, "finish.reason", text_of(frame.finish()->reason())));
+  if (frame.finish()->traces() != nullptr)
+    for (const auto *trace : *frame.finish()->traces()) {
+      MILLRACE_TRY(check_length(frame, "a trace id", text_of(trace->id())));
+      MILLRACE_TRY(check_length(frame, "an agent's name", text_of(trace->agent())));
+    }
   return {};
 }
 
@@ -145,6 +166,14 @@ node_view episode_frame::node(std::uint32_t i) const {
     for (const auto *tensor : *in.tensors())
       out.tensors.push_back(*view_array(*tensor, parts_));
   return out;
+}
+
+bool has_usable_names(const wire::EpisodeFrame &frame) noexcept {
+  const auto &key = *frame.key();
+  for (const auto *name : {key.run(), key.env(), key.task(), key.group(), frame.episode()})
+    if (text_of(name).size() > limits::name_bytes)
+      return false;
+  return true;
 }
 
 status check_elements(const episode_frame &frame, const element_limits &demands) {

@@ -52,6 +52,10 @@ private:
   message parts_;
 };
 
+/// False if a name of the key or the episode's id is over limits::name_bytes: then the frame names
+/// no episode that one could report.
+bool has_usable_names(const wire::EpisodeFrame &frame) noexcept;
+
 /// What the door (reader or importer) demands of a frame.
 struct element_limits {
   std::uint32_t vocab_size = 0; ///< ids must be below it; 0: any non-negative id

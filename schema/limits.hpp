@@ -38,4 +38,8 @@ inline constexpr std::uint64_t micro_batch_tokens = std::uint64_t{1} << 26;
 /// One raw array of a micro batch with its padding, as a trainer gets it. Unit: bytes.
 inline constexpr std::uint64_t tensor_bytes = std::uint64_t{1} << 34;
 
+/// A name from outside: of a run, environment, task, group, episode, trace, agent or role. They are
+/// repeated in headers and reports. Unit: bytes.
+inline constexpr std::size_t name_bytes = 4096;
+
 } // namespace millrace::limits

@@ -40,6 +40,8 @@ recording_tally::episode_state *recording_tally::open_episode(group_state &group
 }
 
 bool recording_tally::add(const sealed_episode &sealed) {
+  if (!has_usable_names(sealed.head()))
+    return false;
   auto &group = group_of(*sealed.head().key());
   set_size(group, sealed.head().group_size());
   auto *episode = open_episode(group, sealed.head());
@@ -54,6 +56,8 @@ bool recording_tally::add(const sealed_episode &sealed) {
 
 bool recording_tally::add(const episode_frame &frame) {
   const auto &table = frame.table();
+  if (!has_usable_names(table))
+    return false;
   auto &group = group_of(*table.key());
   set_size(group, table.group_size());
   auto *episode = open_episode(group, table);

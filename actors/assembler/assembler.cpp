@@ -156,11 +156,17 @@ void assembler::complete_if_full(group_ref ref, group &where) {
     return;
   where.complete = true;
   auto header = header_of(ref, where);
+  if (!header) {
+    send(peers_.planner,
+         group_tombstone{ref, bare_header_of(ref, where), tombstone_reason::unscored,
+                         header.error().message, caf::actor(this)});
+    return;
+  }
   send(peers_.scorers[next_scorer_++ % peers_.scorers.size()],
-       group_complete{ref, std::move(header), caf::actor(this)});
+       group_complete{ref, std::move(*header), caf::actor(this)});
 }
 
-frame assembler::header_of(group_ref ref, const group &where) const {
+result<frame> assembler::header_of(group_ref ref, const group &where) const {
   std::vector<episode_header> episodes;
   for (const auto &[place, one] : where.members) {
     if (one.done) {
@@ -175,8 +181,18 @@ frame assembler::header_of(group_ref ref, const group &where) const {
     partial.reason = "its end never came";
     episodes.push_back(make_episode_header(partial, options_.seq_len));
   }
-  const group_place place{where.info->key, where.info->source, ref.ordinal, where.info->size};
-  auto header = make_group_header(place, episodes);
+  return make_group_header({where.info->key, where.info->source, ref.ordinal, where.info->size},
+                           episodes);
+}
+
+/// What a group is listed with whose header would be too large: so many episodes, and nothing of
+/// them.
+frame assembler::bare_header_of(group_ref ref, const group &where) const {
+  episode_header nothing;
+  nothing.status = wire::EpisodeStatus::Rejected;
+  const std::vector episodes(where.members.size(), nothing);
+  auto header = make_group_header(
+      {where.info->key, where.info->source, ref.ordinal, where.info->size}, episodes);
   MILLRACE_ASSERT(header, "group {}: {}", where.info->key.text(), header.error().message);
   return std::move(*header);
 }
@@ -196,8 +212,10 @@ void assembler::expire(group_ref ref, group &where) {
   auto why = where.info->size == 0
                  ? std::string("its size is not known: set env.NAME.group_size")
                  : fmt::format("{} of {} episodes came", where.done, where.info->size);
-  send(peers_.planner, group_tombstone{ref, header_of(ref, where), tombstone_reason::expired,
-                                       std::move(why), caf::actor(this)});
+  auto header = header_of(ref, where);
+  send(peers_.planner,
+       group_tombstone{ref, header ? std::move(*header) : bare_header_of(ref, where),
+                       tombstone_reason::expired, std::move(why), caf::actor(this)});
 }
 
 void assembler::settle(const groups_settled &in) {

@@ -69,7 +69,8 @@ private:
   void finish_member(group_ref ref, group &where, member &one, group_member result);
   void complete_if_full(group_ref ref, group &where);
   void expire(group_ref ref, group &where);
-  frame header_of(group_ref ref, const group &where) const;
+  result<frame> header_of(group_ref ref, const group &where) const;
+  frame bare_header_of(group_ref ref, const group &where) const;
 
   const assembler_options options_;
   const assembler_peers peers_;

@@ -163,6 +163,8 @@ status env_reader::agree_on_size(group_table::group &group, std::uint32_t size) 
 template <class Check>
 env_reader::step env_reader::take(const record &what, const wire::EpisodeFrame &table,
                                   Check &&check_and_send) {
+  if (!has_usable_names(table))
+    return refuse_unnamed(what, {errc::too_large, "a name in it is over the limit"});
   auto &group = groups_.of(key_of(*table.key()));
   if (!mine(group))
     return step::taken;
@@ -241,6 +243,10 @@ env_reader::step env_reader::refuse(const record &what, const error &why) {
       return take(what, **table, [&why](group_table::group &, std::uint32_t) -> status {
         return tl::unexpected(why);
       });
+  return refuse_unnamed(what, why);
+}
+
+env_reader::step env_reader::refuse_unnamed(const record &what, const error &why) {
   // Every reader of the recording meets this record; one of them counts it.
   if (options_.index != 0)
     return step::taken;

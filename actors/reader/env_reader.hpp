@@ -71,6 +71,7 @@ private:
   void refuse_known(const record &what, group_table::group &group, std::string_view episode,
                     const error &why);
   step refuse(const record &what, const error &why);
+  step refuse_unnamed(const record &what, const error &why);
   void write_refusal(const refusal &what);
 
   const env_reader_options options_;

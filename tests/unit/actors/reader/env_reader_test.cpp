@@ -164,6 +164,16 @@ BOOST_AUTO_TEST_CASE(a_bad_frame_rejects_its_episode_once_and_what_follows_is_no
   BOOST_TEST(counters->episodes == 1U);
 }
 
+BOOST_AUTO_TEST_CASE(a_record_whose_names_cannot_be_reported_is_counted_by_its_bytes) {
+  write(std::string(5000, 'x'), "g0");
+  write("a", "g0");
+  read();
+  BOOST_TEST(arrived().size() == 1U);
+  BOOST_TEST(counters->unnamed_records == 1U);
+  BOOST_TEST(counters->unnamed_bytes > 5000U);
+  BOOST_TEST(supervisor.got<source_report>().at(0).counts->episodes == 1U);
+}
+
 BOOST_AUTO_TEST_CASE(a_group_size_that_contradicts_the_config_rejects_the_episode_with_both_sizes) {
   options.group_sizes = {{"math", 8}};
   write("a", "g0"); // says 2
