@@ -73,6 +73,7 @@ struct episode_rejected {
   std::shared_ptr<const group_info> info;
   std::uint32_t member;
   std::string id;
+  std::uint32_t attempt;
   std::string reason;
 };
 
@@ -241,11 +242,12 @@ struct step_done {
   step_report report;
 };
 
-/// From the planner to the supervisor: no step will follow. Groups that never reached the planner
-/// are not in the ledger.
+/// From the planner to the supervisor: no step will follow. Unless `all_received`, groups that
+/// never reached the planner are not in the ledger.
 struct run_finished {
   std::shared_ptr<const ledger> entries;
   digest128 grid_hash;
+  bool all_received = false; ///< every group of the source is in it
 };
 
 /// From the supervisor to the planner: begin no more steps; what is committed is trained, the rest

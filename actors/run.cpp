@@ -4,8 +4,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <map>
 #include <ostream>
 #include <thread>
 #include <utility>
@@ -24,9 +26,10 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-/// How long the ranks wait for each other, and the end of a run for its actors.
-constexpr std::chrono::seconds collective_deadline{60};
-constexpr std::chrono::seconds shutdown_deadline{10};
+/// How long the ranks wait for each other; and, longer, the end of a run for its actors, since a
+/// rank may have to wait that long before it can end.
+constexpr std::chrono::seconds collective_deadline{30};
+constexpr std::chrono::seconds shutdown_deadline{40};
 /// How long after a signal a run may go on with the steps that are packed.
 constexpr std::chrono::seconds stop_deadline{30};
 
@@ -36,9 +39,18 @@ struct run_state {
   std::shared_ptr<const ledger> entries;
   digest128 grid_hash;
   std::vector<source_report> sources;
+  bool all_received = false;
   std::optional<error> failure;
   std::string interrupted;
   bool finished = false;
+  std::map<caf::actor_addr, std::string> names; ///< of all actors
+
+  /// The first failure stands, but for one that only says that somebody is gone: the cause replaces
+  /// it.
+  void fail_with(error why) {
+    if (!failure || (failure->code == errc::peer_lost && why.code != errc::peer_lost))
+      failure = std::move(why);
+  }
 };
 
 std::uint64_t peak_rss() {
@@ -64,7 +76,8 @@ result<std::filesystem::path> recording_of(const source_config &source, const st
 }
 
 /// One turn of the supervisor: take a message, or look around.
-void listen(caf::scoped_actor &self, run_state &state, progress &shown) {
+void listen(caf::scoped_actor &self, run_state &state, progress &shown,
+            std::chrono::milliseconds patience) {
   self->receive(
       [&](const step_done &in) {
         shown.line(line_of(in.report));
@@ -74,28 +87,30 @@ void listen(caf::scoped_actor &self, run_state &state, progress &shown) {
       [&](const run_finished &in) {
         state.entries = in.entries;
         state.grid_hash = in.grid_hash;
+        state.all_received = in.all_received;
         state.finished = true;
       },
       [&](const run_failed &in) {
-        if (!state.failure)
-          state.failure = error{in.what.code, fmt::format("{}: {}", in.who, in.what.message)};
+        state.fail_with({in.what.code, fmt::format("{}: {}", in.who, in.what.message)});
       },
       [&](const caf::down_msg &in) {
-        if (!state.failure)
-          state.failure = error{errc::peer_lost, "an actor ended: " + caf::to_string(in.reason)};
+        state.fail_with({errc::peer_lost, fmt::format("{} ended: {}", state.names[in.source],
+                                                      caf::to_string(in.reason))});
       },
-      caf::after(std::chrono::milliseconds(50)) >> [] {});
+      caf::after(patience) >> [] {});
 }
 
 /// Until the planner has finished, something fails, or a stop takes too long.
 void supervise(caf::scoped_actor &self, const pipeline &actors, signal_guard &signals,
                run_state &state, progress &shown) {
   for (const auto &stage : actors.stages)
-    for (const auto &actor : stage.actors)
-      self->monitor(actor);
+    for (std::size_t i = 0; i < stage.actors.size(); ++i) {
+      state.names[stage.actors[i].address()] = fmt::format("{} {}", stage.name, i);
+      self->monitor(stage.actors[i]);
+    }
   auto give_up_at = clock::time_point::max();
   while (!state.finished && !state.failure) {
-    listen(self, state, shown);
+    listen(self, state, shown, std::chrono::milliseconds(50));
     shown.tick();
     if (signals.take() != 0) {
       if (!state.interrupted.empty())
@@ -108,36 +123,66 @@ void supervise(caf::scoped_actor &self, const pipeline &actors, signal_guard &si
       state.failure =
           error{errc::timed_out, "stopped by a signal before the packed steps were trained"};
   }
+  // The echoes of a failure may have come before its cause.
+  for (int i = 0; state.failure && state.failure->code == errc::peer_lost && i < 20; ++i)
+    listen(self, state, shown, std::chrono::milliseconds(10));
   shown.clear();
 }
 
-/// Actors that hang would keep the process for ever: say who they are, and go.
-void end_actors(caf::scoped_actor &self, const pipeline &actors) {
+/// Actors that hang would keep the process for ever: say why it ends and who they are, and go.
+void end_actors(caf::scoped_actor &self, const pipeline &actors, const run_state &state,
+                std::ostream &out) {
   const auto alive = shut_down(actors.stages, self, clock::now() + shutdown_deadline);
   if (alive.empty())
     return;
   std::string names;
   for (const auto &name : alive)
     names += (names.empty() ? "" : ", ") + name;
+  if (state.failure)
+    log::error("{}", state.failure->message);
   log::error("these actors did not end within {} s: {}", shutdown_deadline.count(), names);
+  out.flush();
   std::_Exit(1);
 }
 
-/// What the source holds, counted without the pipeline. The closing index says it, if all of the
-/// file could be read.
-result<recording_counts> count_source(const std::filesystem::path &recording,
-                                      const run_state &state) {
+/// What the source holds, counted without the pipeline, and what is wrong with it.
+struct source_truth {
+  recording_counts counts;
+  std::vector<recording_damage> damage;
+  bool torn = false;
+};
+
+/// The closing index says it, if a reader has come to it without damage; else the recording is
+/// counted.
+result<source_truth> look_at_source(const std::filesystem::path &recording,
+                                    const run_state &state) {
   for (const auto &source : state.sources)
     if (source.counts && source.damage.empty())
-      return *source.counts;
-  return count_recording(recording);
+      return source_truth{*source.counts, {}, source.torn};
+  auto file = recording_reader::open(recording);
+  if (!file)
+    return tl::unexpected(std::move(file).error());
+  recording_tally tally;
+  while (const auto record = file->next())
+    static_cast<void>(tally.add(record->kind, record->parts)); // what does not parse names nothing
+  return source_truth{tally.counts(), file->damage(), file->torn().has_value()};
 }
 
 /// Groups that had not reached the planner when a run was stopped early are held.
 void hold_the_rest(run_summary &summary) {
-  const auto expected = summary.expected.episodes + summary.expected.unfinished + summary.unparsed;
-  if (expected > summary.entries.total())
-    summary.entries[episode_state::held] += expected - summary.entries.total();
+  const auto all = summary.source_episodes();
+  if (all > summary.entries.total())
+    summary.entries[episode_state::held] += all - summary.entries.total();
+}
+
+/// Two runs in one folder would look like one.
+status check_dump_folder(const std::filesystem::path &dump) {
+  std::error_code ignored; // a folder that is not there is fine; dump() reports what cannot be made
+  for (const auto &entry : std::filesystem::directory_iterator(dump, ignored))
+    if (entry.path().filename().string().starts_with("step-"))
+      return fail(errc::bad_argument, "{} holds the steps of another run: name a new folder",
+                  dump.string());
+  return {};
 }
 
 std::vector<rank_join> gloo_joins(std::uint32_t ranks) {
@@ -151,11 +196,63 @@ std::vector<rank_join> gloo_joins(std::uint32_t ranks) {
   return out;
 }
 
+/// Runs the actors from start to end. Errors: the failure that ended them.
+status run_actors(const pipeline_parts &parts, std::ostream &out, run_state &heard) {
+  signal_guard signals; // before the threads of the actor system
+  caf::actor_system_config settings;
+  settings.set("logger.verbosity", caf::atom("quiet"));
+  // CAF's own default is four threads, also on two cores.
+  const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
+  settings.set("scheduler.max-threads",
+               parts.config->workers == 0 ? cores : std::size_t{parts.config->workers});
+  caf::actor_system system(settings);
+  caf::scoped_actor self(system);
+  auto actors = start_pipeline(system, caf::actor_cast<caf::actor>(self), parts);
+  if (!actors)
+    return tl::unexpected(std::move(actors).error());
+  progress shown(out, ::isatty(STDOUT_FILENO) != 0, *parts.counters);
+  supervise(self, *actors, signals, heard, shown);
+  end_actors(self, *actors, heard, out);
+  if (heard.failure)
+    return tl::unexpected(*heard.failure);
+  return {};
+}
+
+run_summary summarise(const pipeline_parts &parts, const run_state &heard, source_truth truth) {
+  const auto &counters = *parts.counters;
+  run_summary summary;
+  summary.id = parts.config->id;
+  summary.source = parts.recording.string();
+  summary.ranks = parts.config->plan.ranks;
+  summary.expected = std::move(truth.counts);
+  summary.damage = std::move(truth.damage);
+  summary.torn = truth.torn;
+  summary.entries = *heard.entries;
+  summary.entries[episode_state::rejected] += counters.surplus;
+  summary.unparsed = counters.unparsed;
+  summary.duplicates = counters.duplicates;
+  summary.late = counters.late;
+  summary.unnamed_records = counters.unnamed_records;
+  summary.unnamed_bytes = counters.unnamed_bytes;
+  if (!heard.all_received)
+    hold_the_rest(summary);
+  summary.steps = heard.steps;
+  summary.grid_hash = heard.grid_hash;
+  summary.counters = parts.counters;
+  summary.turns = parts.context.turns->report();
+  summary.peak_rss_bytes = peak_rss();
+  summary.interrupted = heard.interrupted;
+  if (parts.refused->count() > 0)
+    summary.quarantine = parts.refused->path().string();
+  return summary;
+}
+
 } // namespace
 
 result<run_summary> run_pipeline(const run_config &config, const run_options &options,
                                  std::ostream &out) {
-  signal_guard signals;
+  if (!options.dump.empty())
+    MILLRACE_TRY(check_dump_folder(options.dump));
   auto state = state_folder::open(config.state);
   if (!state)
     return tl::unexpected(std::move(state).error());
@@ -174,56 +271,20 @@ result<run_summary> run_pipeline(const run_config &config, const run_options &op
   if (options.schedule_seed != 0)
     parts.context.fuzzer = std::make_shared<schedule_fuzzer>(options.schedule_seed);
 
-  caf::actor_system_config settings;
-  settings.set("logger.verbosity", caf::atom("quiet"));
-  if (config.workers != 0)
-    settings.set("scheduler.max-threads", static_cast<std::size_t>(config.workers));
-  caf::actor_system system(settings);
-  caf::scoped_actor self(system);
   run_state heard;
   const auto begun = clock::now();
-  auto actors = start_pipeline(system, caf::actor_cast<caf::actor>(self), parts);
-  if (!actors)
-    return tl::unexpected(std::move(actors).error());
-  progress shown(out, ::isatty(STDOUT_FILENO) != 0, *parts.counters);
-  supervise(self, *actors, signals, heard, shown);
+  const auto ran = run_actors(parts, out, heard);
   const std::chrono::duration<double> took = clock::now() - begun;
-  end_actors(self, *actors);
-  if (heard.failure)
-    return tl::unexpected(*heard.failure);
-
-  run_summary summary;
-  summary.id = config.id;
-  summary.source = recording->string();
-  summary.ranks = config.plan.ranks;
-  summary.seconds = took.count();
-  auto expected = count_source(*recording, heard);
-  if (!expected)
-    return tl::unexpected(std::move(expected).error());
-  summary.expected = std::move(*expected);
-  summary.entries = *heard.entries;
-  summary.unparsed = parts.counters->unparsed;
-  summary.duplicates = parts.counters->duplicates;
-  summary.late = parts.counters->late;
-  summary.unnamed_records = parts.counters->unnamed_records;
-  summary.unnamed_bytes = parts.counters->unnamed_bytes;
-  if (!heard.sources.empty()) {
-    summary.damage = heard.sources.front().damage;
-    summary.torn = heard.sources.front().torn;
-  }
-  if (heard.sources.size() < config.instances.env_readers)
-    hold_the_rest(summary);
-  summary.damage_allowed = options.allow_damage;
-  summary.steps = std::move(heard.steps);
-  summary.grid_hash = heard.grid_hash;
-  summary.counters = parts.counters;
-  summary.turns = parts.context.turns->report();
-  summary.peak_rss_bytes = peak_rss();
-  summary.interrupted = heard.interrupted;
-  if (parts.refused->count() > 0) {
-    summary.quarantine = parts.refused->path().string();
+  if (parts.refused->count() > 0)
     state->keep();
-  }
+  if (!ran)
+    return tl::unexpected(ran.error());
+  auto truth = look_at_source(*recording, heard);
+  if (!truth)
+    return tl::unexpected(std::move(truth).error());
+  auto summary = summarise(parts, heard, std::move(*truth));
+  summary.seconds = took.count();
+  summary.damage_allowed = options.allow_damage;
   return summary;
 }
 

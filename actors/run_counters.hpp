@@ -4,11 +4,20 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <string_view>
 
 #include "runtime/frame.hpp"
 #include "runtime/stage_meter.hpp"
 
 namespace millrace {
+
+/// So many lines of one kind are logged one by one; what follows is only counted.
+inline constexpr std::uint64_t most_warnings = 10;
+
+/// What the last of those lines ends with.
+inline std::string_view last_warning(std::uint64_t number) noexcept {
+  return number == most_warnings ? " (what follows of this kind is only counted)" : "";
+}
 
 /// Counts of one run that progress and reports read while actors write them. Thread: any.
 struct run_counters {
@@ -21,7 +30,8 @@ struct run_counters {
   std::atomic<std::uint64_t> tokens{0};
   std::atomic<std::uint64_t> groups{0};          ///< groups begun
   std::atomic<std::uint64_t> rejected{0};        ///< episodes that the door refused
-  std::atomic<std::uint64_t> unparsed{0};        ///< of those, the ones whose record does not parse
+  std::atomic<std::uint64_t> unparsed{0};        ///< refused episodes of which no record parses
+  std::atomic<std::uint64_t> surplus{0};         ///< episodes beyond the size of their group
   std::atomic<std::uint64_t> unnamed_records{0}; ///< records that name no episode
   std::atomic<std::uint64_t> unnamed_bytes{0};
 
@@ -31,6 +41,7 @@ struct run_counters {
   std::atomic<std::uint64_t> groups_open{0};
 
   // scorers, planner, feeders, trainers
+  std::atomic<std::uint64_t> tombstones{0}; ///< groups that ended outside a step and unscored
   std::atomic<std::uint64_t> groups_scored{0};
   std::atomic<std::uint64_t> steps_cut{0};
   std::atomic<std::uint64_t> steps_trained{0};

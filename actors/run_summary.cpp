@@ -53,8 +53,7 @@ void print_ledger(const run_summary &summary, std::ostream &out) {
                        entries.episodes[i], row.samples, row.tokens);
   }
   out << fmt::format("{:<16}{:>10}", "all", entries.total());
-  out << fmt::format("   of {} in the source: {}\n",
-                     summary.expected.episodes + summary.expected.unfinished + summary.unparsed,
+  out << fmt::format("   of {} in the source: {}\n", summary.source_episodes(),
                      summary.balanced() ? "balanced" : "DOES NOT BALANCE");
   if (entries.cut_tokens > 0)
     out << fmt::format("{} tokens were cut off at seq_len\n", entries.cut_tokens);
@@ -102,9 +101,7 @@ json::tree json_of(const step_report &step) {
 
 } // namespace
 
-bool run_summary::balanced() const noexcept {
-  return entries.total() == expected.episodes + expected.unfinished + unparsed;
-}
+bool run_summary::balanced() const noexcept { return entries.total() == source_episodes(); }
 
 bool run_summary::ok() const noexcept {
   return balanced() && interrupted.empty() && (damage_allowed || damage.empty());
@@ -140,7 +137,7 @@ json::tree to_json(const run_summary &summary) {
   json::tree out;
   out["run_id"] = summary.id;
   out["source"] = summary.source;
-  out["episodes"] = summary.expected.episodes + summary.expected.unfinished + summary.unparsed;
+  out["episodes"] = summary.source_episodes();
   out["groups"] = summary.expected.groups.size();
   out["nodes"] = summary.expected.nodes;
   out["tokens"] = summary.expected.tokens;

@@ -43,6 +43,10 @@ struct run_summary {
   std::uint64_t peak_rss_bytes = 0;
   std::string interrupted; ///< not empty: a signal ended the run
 
+  /// Episodes of the source, by what was counted without the pipeline.
+  std::uint64_t source_episodes() const noexcept {
+    return expected.episodes + expected.unfinished + unparsed;
+  }
   /// Every episode of the source is in exactly one state.
   bool balanced() const noexcept;
   /// Nothing to complain of: balanced, not interrupted, no damage but what was allowed.

@@ -33,6 +33,7 @@ void prepare_terminal() {
     if (::fcntl(fd, F_GETFD) == -1) // read-only: what is printed fails, and says so
       static_cast<void>(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   static_cast<void>(std::signal(SIGPIPE, SIG_IGN));
+  static_cast<void>(std::signal(SIGXFSZ, SIG_IGN));
 }
 
 status print(std::string_view text) {

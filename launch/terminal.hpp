@@ -16,8 +16,8 @@ enum exit_code : int {
 };
 
 /// Before anything is opened: gives 0, 1 and 2 a descriptor if the parent closed them (the next
-/// file would get that number, and prints would land in it), and turns a closed pipe into an error
-/// of the write.
+/// file would get that number, and prints would land in it), and turns a closed pipe and a
+/// file size limit into errors of the write.
 void prepare_terminal();
 
 /// Writes to standard output and makes sure that it went out. Errors: io (a full disk, closed).

@@ -131,6 +131,7 @@ recording_counts recording_tally::counts() const {
         ++group.cancelled;
         break;
       case wire::EpisodeStatus::Rejected:
+      default: // a number that is no status: every reader refuses it
         ++group.rejected;
         break;
       }
@@ -160,6 +161,7 @@ recording_counts counts_of(const wire::RecordingIndex &index) {
   out.episodes = index.episodes();
   out.nodes = index.nodes();
   out.tokens = index.tokens();
+  out.unfinished = index.unfinished();
   if (index.groups() != nullptr)
     for (const auto *group : *index.groups())
       out.groups.push_back({key_of(*group->key()), group->size(), group->ok(), group->errored(),

@@ -48,8 +48,9 @@ result<message> encode_index(const recording_counts &counts, std::uint64_t recor
     groups.push_back(wire::CreateGroupCount(builder, create_key(builder, group.key), group.size,
                                             group.ok, group.errored, group.cancelled,
                                             group.rejected, group.nodes, group.tokens));
-  const auto root = wire::CreateRecordingIndex(
-      builder, counts.episodes, counts.nodes, counts.tokens, builder.CreateVector(groups), records);
+  const auto root =
+      wire::CreateRecordingIndex(builder, counts.episodes, counts.nodes, counts.tokens,
+                                 builder.CreateVector(groups), records, counts.unfinished);
   return message{finish_body<wire::RecordingIndex>(builder, root)};
 }
 

@@ -89,9 +89,9 @@ void assembler::join(group_ref ref, group &where, member &one) {
   if (sealed) {
     result.data = std::move(*sealed);
   } else {
-    log::warn("episode '{}' of group {} rejected: {}", result.id, where.info->key.text(),
-              sealed.error().message);
-    ++counters_->rejected;
+    if (++counters_->rejected <= most_warnings)
+      log::warn("episode '{}' of group {} rejected: {}{}", result.id, where.info->key.text(),
+                sealed.error().message, last_warning(counters_->rejected));
     result.status = wire::EpisodeStatus::Rejected;
     result.reason = sealed.error().message;
   }
@@ -117,17 +117,16 @@ void assembler::take_rejected(const episode_rejected &in) {
   auto *where = open(in.group, in.info);
   if (where == nullptr)
     return;
-  auto &one = where->members[in.member];
-  if (one.done) {
-    ++counters_->duplicates;
+  auto *one = open_member(*where, in.member, in.attempt);
+  if (one == nullptr)
     return;
-  }
-  one.frames.clear();
+  one->frames.clear();
   group_member result;
   result.id = in.id;
+  result.attempt = in.attempt;
   result.status = wire::EpisodeStatus::Rejected;
   result.reason = in.reason;
-  finish_member(in.group, *where, one, std::move(result));
+  finish_member(in.group, *where, *one, std::move(result));
 }
 
 void assembler::take_size(const group_sized &in) {

@@ -41,8 +41,9 @@ void planner::take_tombstone(const group_tombstone &in) {
   const auto end =
       in.reason == tombstone_reason::expired ? group_end::expired : group_end::unscored;
   auto group = make_unready_group(in.header, end);
-  if (group)
-    log::warn("group {} ends outside a step: {}", key_of(*group->header->key()).text(), in.why);
+  if (group && ++counters_->tombstones <= most_warnings)
+    log::warn("group {} ends outside a step: {}{}", key_of(*group->header->key()).text(), in.why,
+              last_warning(counters_->tombstones));
   receive(in.group, std::move(group), in.assembler);
 }
 
@@ -88,7 +89,7 @@ void planner::pump() {
     enqueue(std::move(waiting_.extract(waiting_.begin()).mapped()));
     ++next_ordinal_;
   }
-  while (can_cut())
+  while (!finished_ && can_cut())
     cut_step();
   finish_if_done();
   if (!finished_)
@@ -206,6 +207,8 @@ void planner::send_bins(const step_state &step, const step_bins &bins) {
 }
 
 void planner::take_staged(const step_staged &in) {
+  if (finished_)
+    return;
   const auto found = steps_.find(in.step);
   MILLRACE_ASSERT(found != steps_.end(), "rank {} staged step {}", in.rank, in.step);
   found->second.staged.emplace(in.rank, in.digests);
@@ -249,6 +252,8 @@ void planner::enter(const queued_group &group, group_end end) {
 }
 
 void planner::take_trained(const step_trained &in) {
+  if (finished_)
+    return;
   const auto found = steps_.find(in.step);
   MILLRACE_ASSERT(found != steps_.end(), "rank {} trained step {}", in.rank, in.step);
   auto &step = found->second;
@@ -299,7 +304,7 @@ void planner::finish_if_done() {
     enter(group, group_end::held);
   for (const auto &[ref, group] : waiting_)
     enter(group, group.scored.samples.empty() ? group.scored.end : group_end::held);
-  send(supervisor_, run_finished{ledger_, grid_hash_.value()});
+  send(supervisor_, run_finished{ledger_, grid_hash_.value(), all_received()});
 }
 
 void planner::give_up(const error &why) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "actors/reader/env_reader.hpp"
 
+#include <limits>
+
 #include "runtime/log.hpp"
 
 namespace millrace {
@@ -85,7 +87,6 @@ env_reader::step env_reader::read_one() {
   auto what = held_ ? std::exchange(held_, std::nullopt) : file_.next();
   if (!what)
     return step::finished;
-  counters_->stages.decode.bytes += bytes_of(*what);
   switch (what->kind) {
   case record_kind::frame:
     return take_frame(*what);
@@ -161,7 +162,7 @@ status env_reader::agree_on_size(group_table::group &group, std::uint32_t size) 
 /// The way that frames and whole episodes share: find the group, let it begin, check, and send or
 /// refuse.
 template <class Check>
-env_reader::step env_reader::take(const record &what, const wire::EpisodeFrame &table,
+env_reader::step env_reader::take(const record &what, const wire::EpisodeFrame &table, bool parsed,
                                   Check &&check_and_send) {
   if (!has_usable_names(table))
     return refuse_unnamed(what, {errc::too_large, "a name in it is over the limit"});
@@ -169,19 +170,36 @@ env_reader::step env_reader::take(const record &what, const wire::EpisodeFrame &
   if (!mine(group))
     return step::taken;
   const auto id = text_of(table.episode());
-  if (group.rejected.contains(id))
+  if (const auto found = group.rejected.find(id);
+      found != group.rejected.end() && table.attempt() <= found->second) {
+    if (parsed && group.unparsed.erase(std::string(id)) > 0)
+      --counters_->unparsed;
     return step::taken; // it has been counted; what still comes of it is not looked at
+  }
   auto checked = agree_on_size(group, table.group_size());
   if (admit(group) == step::blocked) {
-    counters_->stages.decode.bytes -= bytes_of(what);
     held_ = what;
     return step::blocked;
+  }
+  counters_->stages.decode.bytes += bytes_of(what);
+  if (is_surplus(group, id)) {
+    refuse_surplus(what, group, id);
+    return step::taken;
+  }
+  if (!parsed && !group.members.contains(id)) {
+    group.unparsed.emplace(id);
+    ++counters_->unparsed;
   }
   if (checked)
     checked = check_and_send(group, group_table::member_of(group, id));
   if (!checked)
-    refuse_known(what, group, id, checked.error());
+    refuse_known(what, group, table, checked.error());
   return step::taken;
+}
+
+bool env_reader::is_surplus(const group_table::group &group, std::string_view episode) {
+  return group.info->size != 0 && group.members.size() >= group.info->size &&
+         !group.members.contains(episode);
 }
 
 env_reader::step env_reader::take_frame(const record &what) {
@@ -189,7 +207,7 @@ env_reader::step env_reader::take_frame(const record &what) {
   if (!part)
     return refuse(what, part.error());
   const auto &table = part->table();
-  return take(what, table, [&](group_table::group &group, std::uint32_t member) -> status {
+  return take(what, table, true, [&](group_table::group &group, std::uint32_t member) -> status {
     MILLRACE_TRY(check_elements(*part, {.vocab_size = options_.vocab_size}));
     if (table.finish() != nullptr)
       ++counters_->episodes;
@@ -205,7 +223,7 @@ env_reader::step env_reader::take_sealed(const record &what) {
   auto episode = sealed_episode::parse(what.parts, counters_->memory);
   if (!episode)
     return refuse(what, episode.error());
-  return take(what, episode->head(),
+  return take(what, episode->head(), true,
               [&](group_table::group &group, std::uint32_t member) -> status {
                 MILLRACE_TRY(check_elements(*episode, {.vocab_size = options_.vocab_size}));
                 ++counters_->episodes;
@@ -225,14 +243,11 @@ void env_reader::take_size(const record &what) {
   auto &group = groups_.of(key_of(*(*size)->key()));
   if (!mine(group))
     return;
+  counters_->stages.decode.bytes += bytes_of(what);
   if (const auto agreed = agree_on_size(group, (*size)->size()); !agreed) {
-    log::warn("{}: {}", file_.name(), agreed.error().message);
-    write_refusal({.source = file_.name(),
-                   .offset = what.offset,
-                   .bytes = bytes_of(what),
-                   .group = group.info->key.text(),
-                   .episode = {},
-                   .reason = agreed.error().message});
+    if (++size_conflicts_ <= most_warnings)
+      log::warn("{}: {}{}", file_.name(), agreed.error().message, last_warning(size_conflicts_));
+    write_refusal(what, group.info->key.text(), {}, agreed.error().message);
   }
 }
 
@@ -240,7 +255,7 @@ void env_reader::take_size(const record &what) {
 env_reader::step env_reader::refuse(const record &what, const error &why) {
   if (what.kind == record_kind::frame || what.kind == record_kind::sealed_episode)
     if (const auto table = first_frame(what))
-      return take(what, **table, [&why](group_table::group &, std::uint32_t) -> status {
+      return take(what, **table, false, [&why](group_table::group &, std::uint32_t) -> status {
         return tl::unexpected(why);
       });
   return refuse_unnamed(what, why);
@@ -250,38 +265,48 @@ env_reader::step env_reader::refuse_unnamed(const record &what, const error &why
   // Every reader of the recording meets this record; one of them counts it.
   if (options_.index != 0)
     return step::taken;
-  ++counters_->unnamed_records;
   counters_->unnamed_bytes += bytes_of(what);
-  log::warn("{}: record at offset {} refused: {}", file_.name(), what.offset, why.message);
-  write_refusal({.source = file_.name(),
-                 .offset = what.offset,
-                 .bytes = bytes_of(what),
-                 .group = {},
-                 .episode = {},
-                 .reason = why.message});
+  if (++counters_->unnamed_records <= most_warnings)
+    log::warn("{}: record at offset {} refused: {}{}", file_.name(), what.offset, why.message,
+              last_warning(counters_->unnamed_records));
+  write_refusal(what, {}, {}, why.message);
   return step::taken;
 }
 
 void env_reader::refuse_known(const record &what, group_table::group &group,
-                              std::string_view episode, const error &why) {
-  group.rejected.emplace(episode);
+                              const wire::EpisodeFrame &table, const error &why) {
+  const auto id = text_of(table.episode());
+  group.rejected.insert_or_assign(std::string(id), table.attempt());
   ++counters_->episodes;
-  ++counters_->rejected;
-  log::warn("{}: episode '{}' of group {} rejected: {}", file_.name(), episode,
-            group.info->key.text(), why.message);
-  write_refusal({.source = file_.name(),
-                 .offset = what.offset,
-                 .bytes = bytes_of(what),
-                 .group = group.info->key.text(),
-                 .episode = episode,
-                 .reason = why.message});
-  send(group.assembler,
-       episode_rejected{group.ref, group.info, group_table::member_of(group, episode),
-                        std::string(episode), why.message});
+  if (++counters_->rejected <= most_warnings)
+    log::warn("{}: episode '{}' of group {} rejected: {}{}", file_.name(), id,
+              group.info->key.text(), why.message, last_warning(counters_->rejected));
+  write_refusal(what, group.info->key.text(), id, why.message);
+  send(group.assembler, episode_rejected{group.ref, group.info, group_table::member_of(group, id),
+                                         std::string(id), table.attempt(), why.message});
 }
 
-void env_reader::write_refusal(const refusal &what) {
-  if (const auto written = refused_->add(what); !written)
+/// More episodes than its group has: the group goes on without it.
+void env_reader::refuse_surplus(const record &what, group_table::group &group,
+                                std::string_view episode) {
+  group.rejected.emplace(episode, std::numeric_limits<std::uint32_t>::max());
+  ++counters_->episodes;
+  const auto why = fmt::format("its group has {} episodes, and this is one more", group.info->size);
+  if (++counters_->surplus <= most_warnings)
+    log::warn("{}: episode '{}' of group {} rejected: {}{}", file_.name(), episode,
+              group.info->key.text(), why, last_warning(counters_->surplus));
+  write_refusal(what, group.info->key.text(), episode, why);
+}
+
+void env_reader::write_refusal(const record &what, std::string_view group, std::string_view episode,
+                               std::string_view reason) {
+  const auto written = refused_->add({.source = file_.name(),
+                                      .offset = what.offset,
+                                      .bytes = bytes_of(what),
+                                      .group = group,
+                                      .episode = episode,
+                                      .reason = reason});
+  if (!written)
     send(peers_.supervisor, run_failed{name(), written.error()});
 }
 

@@ -64,15 +64,19 @@ private:
   step take_sealed(const record &what);
   void take_size(const record &what);
   template <class Check>
-  step take(const record &what, const wire::EpisodeFrame &table, Check &&check_and_send);
+  step take(const record &what, const wire::EpisodeFrame &table, bool parsed,
+            Check &&check_and_send);
   step admit(group_table::group &group);
   bool mine(const group_table::group &group) const;
   status agree_on_size(group_table::group &group, std::uint32_t size);
-  void refuse_known(const record &what, group_table::group &group, std::string_view episode,
+  static bool is_surplus(const group_table::group &group, std::string_view episode);
+  void refuse_known(const record &what, group_table::group &group, const wire::EpisodeFrame &table,
                     const error &why);
+  void refuse_surplus(const record &what, group_table::group &group, std::string_view episode);
   step refuse(const record &what, const error &why);
   step refuse_unnamed(const record &what, const error &why);
-  void write_refusal(const refusal &what);
+  void write_refusal(const record &what, std::string_view group, std::string_view episode,
+                     std::string_view reason);
 
   const env_reader_options options_;
   recording_reader file_;
@@ -85,6 +89,7 @@ private:
   std::optional<record> held_; ///< begins a group that has no permit yet, or must wait for the pace
   std::uint64_t permitted_below_ = 0;
   std::size_t next_assembler_ = 0;
+  std::uint64_t size_conflicts_ = 0;
   std::chrono::steady_clock::time_point next_group_{};
 };
 

@@ -22,7 +22,10 @@ public:
     caf::actor assembler; ///< pinned once the group has begun
     bool begun = false;
     std::map<std::string, std::uint32_t, std::less<>> members; ///< by episode id
-    std::set<std::string, std::less<>> rejected; ///< episode ids that the door refused
+    /// Episode ids that the door refused, up to this attempt.
+    std::map<std::string, std::uint32_t, std::less<>> rejected;
+    /// Of those, the ones of which no record has parsed.
+    std::set<std::string, std::less<>> unparsed;
   };
 
   /// @param sizes group size by environment, from the config; must agree with what the source says.

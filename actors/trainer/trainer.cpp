@@ -19,9 +19,10 @@ caf::behavior trainer::make_behavior() { return {on(&trainer::train)}; }
 void trainer::train(const train_step &in) {
   auto totals = apply(in);
   if (!totals) {
+    // The cause before its echoes: ranks that lose this one report that, too.
+    send(peers_.supervisor, run_failed{name(), totals.error()});
     if (ranks_)
       ranks_->abort(totals.error().message);
-    send(peers_.supervisor, run_failed{name(), std::move(totals).error()});
     quit();
     return;
   }

@@ -79,9 +79,26 @@ BOOST_AUTO_TEST_CASE(an_episode_whose_counts_do_not_fit_is_rejected_and_counts_f
 
 BOOST_AUTO_TEST_CASE(a_refused_episode_counts_for_its_group_and_drops_its_frames) {
   frame_of(0, some_episode_in_two("a")[0]);
-  world.tell(subject, episode_rejected{{0, 0}, pair, 0, "a", "token id 7 is odd"});
+  world.tell(subject, episode_rejected{{0, 0}, pair, 0, "a", 0, "token id 7 is odd"});
   episode(1, "b");
   BOOST_TEST(text_of(completed()->episodes()->Get(0)->reason()) == "token id 7 is odd");
+}
+
+BOOST_AUTO_TEST_CASE(a_good_later_attempt_replaces_a_refused_one) {
+  world.tell(subject, episode_rejected{{0, 0}, pair, 0, "a", 0, "bad"});
+  episode(0, "a", 1);
+  episode(1, "b");
+  BOOST_TEST((completed()->episodes()->Get(0)->status() == wire::EpisodeStatus::Ok));
+}
+
+BOOST_AUTO_TEST_CASE(a_refused_earlier_attempt_leaves_a_later_one_alone) {
+  auto frames = some_episode_in_two("a");
+  frames[0].attempt = frames[1].attempt = 1;
+  frame_of(0, frames[0]);
+  world.tell(subject, episode_rejected{{0, 0}, pair, 0, "a", 0, "bad"});
+  frame_of(0, frames[1]);
+  episode(1, "b");
+  BOOST_TEST((completed()->episodes()->Get(0)->status() == wire::EpisodeStatus::Ok));
 }
 
 BOOST_AUTO_TEST_CASE(an_episode_that_comes_twice_is_counted_once_and_as_a_duplicate) {
