@@ -36,7 +36,13 @@ struct reader_fixture {
 
   void write(frame_data episode) { BOOST_REQUIRE(file->append(sealed({std::move(episode)}))); }
   void write(const std::string &id, const std::string &group, const std::string &env = "math") {
-    write(some_episode(id, some_key(env, group)));
+    write(unsized(id, some_key(env, group)));
+  }
+  /// An episode that does not say how many its group has.
+  static frame_data unsized(const std::string &id, const group_key &key) {
+    auto episode = some_episode(id, key);
+    episode.group_size = 0;
+    return episode;
   }
   void write_frame(const frame_data &data) { BOOST_REQUIRE(file->append(parsed(data))); }
 
@@ -117,9 +123,9 @@ BOOST_AUTO_TEST_CASE(groups_are_told_apart_by_the_whole_key_whatever_lies_betwee
   for (const char *id : {"a", "b", "c"}) {
     write(id, "0", "math");
     write(id, "0", "code");
-    auto other_run = some_episode(id, {"run-2", "math", "7", "0"});
+    auto other_run = unsized(id, {"run-2", "math", "7", "0"});
     write(other_run);
-    auto other_task = some_episode(id, {"run-1", "math", "8", "0"});
+    auto other_task = unsized(id, {"run-1", "math", "8", "0"});
     write(other_task);
   }
   read();
@@ -134,10 +140,10 @@ BOOST_AUTO_TEST_CASE(groups_are_told_apart_by_the_whole_key_whatever_lies_betwee
 // cases.md B10, at the reader.
 BOOST_AUTO_TEST_CASE(an_id_outside_the_vocabulary_rejects_its_episode_and_no_other) {
   write("good", "g0");
-  auto bad = some_episode("bad", some_key("math", "g0"));
+  auto bad = unsized("bad", some_key("math", "g0"));
   bad.nodes[1].token_ids[2] = 1000;
   write(bad);
-  auto last = some_episode("last", some_key("math", "g0"));
+  auto last = unsized("last", some_key("math", "g0"));
   last.nodes[0].token_ids[2] = 999;
   write(last);
   read();
@@ -176,12 +182,35 @@ BOOST_AUTO_TEST_CASE(a_record_whose_names_cannot_be_reported_is_counted_by_its_b
 
 BOOST_AUTO_TEST_CASE(a_group_size_that_contradicts_the_config_rejects_the_episode_with_both_sizes) {
   options.group_sizes = {{"math", 8}};
-  write("a", "g0"); // says 2
+  write(some_episode("a", some_key("math", "g0"))); // says 2
   read();
   BOOST_REQUIRE_EQUAL(left.got<episode_rejected>().size(), 1);
   const auto &reason = left.got<episode_rejected>()[0].reason;
   BOOST_TEST(reason.find("8") != std::string::npos);
   BOOST_TEST(reason.find("2") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(an_episode_beyond_the_size_of_its_group_is_refused_once_and_counted) {
+  for (const char *id : {"a", "b", "c", "c", "a"})
+    write(some_episode(id, some_key("math", "g0"))); // a group of 2
+  read();
+  BOOST_TEST(arrived().size() == 3U); // a, b, and a again, which the assembler counts
+  BOOST_TEST(left.got<episode_rejected>().empty());
+  BOOST_TEST(counters->surplus == 1U);
+  BOOST_REQUIRE_EQUAL(refusals().size(), 1);
+  BOOST_TEST(refusals()[0].find("has 2 episodes") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(a_refused_attempt_does_not_take_a_later_one_with_it) {
+  auto bad = unsized("a", some_key("math", "g0"));
+  bad.nodes[1].token_ids[0] = 5000;
+  write(bad);
+  auto good = unsized("a", some_key("math", "g0"));
+  good.attempt = 1;
+  write(good);
+  read();
+  BOOST_TEST(left.got<episode_rejected>().size() == 1U);
+  BOOST_TEST(left.got<episode_arrived>().size() == 1U);
 }
 
 BOOST_AUTO_TEST_CASE(a_size_that_comes_after_its_group_began_is_passed_on) {
