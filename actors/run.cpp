@@ -64,7 +64,7 @@ result<std::filesystem::path> recording_of(const source_config &source, const st
                                            std::ostream &out) {
   if (!source.path.empty())
     return source.path;
-  const auto path = state.path() / (source.preset + ".mrec");
+  auto path = state.path() / (source.preset + ".mrec");
   const auto made =
       synthesize({.preset = source.preset, .scale = source.scale, .seed = source.seed}, path);
   if (!made)

@@ -42,7 +42,7 @@ struct recording_counts {
 class recording_tally {
 public:
   /// False: a repeat, which counts only as that.
-  bool add(const sealed_episode &episode);
+  bool add(const sealed_episode &sealed);
   bool add(const episode_frame &frame);
   void add(const wire::GroupSize &size);
   /// Parses the body of a record, then adds it. Errors: those of the parser; nothing was added.

@@ -136,7 +136,7 @@ private:
     std::vector<float> pixels(std::size_t{patches} * env_.patch_values);
     for (auto &pixel : pixels)
       pixel = static_cast<float>(random.below(1024)) / 256 - 2;
-    const std::vector<std::int64_t> grid{1, 2 * high, 2 * wide};
+    const std::vector<std::int64_t> grid{1, std::int64_t{2} * high, std::int64_t{2} * wide};
     node.tensors.push_back(
         {"pixel_values", dtype::float32, {patches, env_.patch_values}, bytes_of(pixels)});
     node.tensors.push_back({"image_grid_thw", dtype::int64, {1, 3}, bytes_of(grid)});
@@ -235,7 +235,8 @@ std::vector<frame_data> synth_episode(const synth_preset &preset, const random_s
   const bool ok = finish.status == wire::EpisodeStatus::Ok;
   std::vector<std::vector<node_data>> pieces;
   constexpr std::array<std::string_view, 2> agents{"solver", "judge"};
-  for (std::uint16_t t = 0; t < (env.judged ? 2 : 1); ++t) {
+  const std::uint16_t count = env.judged ? 2 : 1;
+  for (std::uint16_t t = 0; t < count; ++t) {
     finish.traces.push_back({.id = fmt::format("{}-t{}", head.episode, t),
                              .agent = std::string(agents[t]),
                              .agent_trainable = t == 0,

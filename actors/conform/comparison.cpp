@@ -24,7 +24,7 @@ void comparison::differs(const json::value &want, std::string text) {
 std::optional<json::value> comparison::field(const json::value &object, std::string_view key) {
   auto found = object.field(key);
   if (found && *found)
-    return **found;
+    return *found;
   differs(object, fmt::format("lacks '{}'", key));
   return std::nullopt;
 }

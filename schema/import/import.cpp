@@ -102,14 +102,14 @@ public:
   }
 
 private:
-  void note(std::uint64_t line, std::string text) {
+  void note(std::uint64_t line, std::string_view text) {
     ++summary_.note_count;
     if (summary_.notes.size() < options_.notes)
       summary_.notes.push_back({line, reason_text(text)});
   }
-  void refuse(const text_line &line, std::string why) {
+  void refuse(const text_line &line, std::string_view why) {
     ++summary_.refused;
-    note(line.number, std::move(why));
+    note(line.number, why);
   }
 
   result<opened_record> open(const text_line &line);
