@@ -45,8 +45,8 @@ namespace detail {
 
 void assertion_failed(const char *condition, const char *file, int line,
                       const std::string &values) {
-  (void)std::fprintf(stderr, "millrace: a bug: %s:%d: %s does not hold: %s\n", file, line, condition,
-               values.c_str());
+  (void)std::fprintf(stderr, "millrace: a bug: %s:%d: %s does not hold: %s\n", file, line,
+                     condition, values.c_str());
   std::abort();
 }
 
