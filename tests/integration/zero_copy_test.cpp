@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Between reader and gather nothing copies token arrays. operator new is replaced here, so this is
-// a program of its own.
-#include <atomic>
-#include <cstdlib>
-#include <new>
+// Between reader and gather nothing copies token arrays. operator new counts here, so this is a
+// program of its own.
 
 #include <boost/test/unit_test.hpp>
 
@@ -15,32 +12,9 @@
 #include "runtime/mapping.hpp"
 #include "schema/recording_writer.hpp"
 #include "tests/support/actors.hpp"
+#include "tests/support/counted_new.hpp"
 #include "tests/support/episodes.hpp"
 #include "tests/support/temporary_folder.hpp"
-
-namespace {
-
-std::atomic<std::uint64_t> allocated{0};
-
-void *counted(std::size_t size, std::size_t alignment) {
-  allocated += size;
-  if (void *p = std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment))
-    return p;
-  throw std::bad_alloc();
-}
-
-} // namespace
-
-void *operator new(std::size_t size) {
-  return counted(size == 0 ? 1 : size, alignof(std::max_align_t));
-}
-void *operator new(std::size_t size, std::align_val_t alignment) {
-  return counted(size == 0 ? 1 : size, static_cast<std::size_t>(alignment));
-}
-void operator delete(void *p) noexcept { std::free(p); }
-void operator delete(void *p, std::size_t) noexcept { std::free(p); }
-void operator delete(void *p, std::align_val_t) noexcept { std::free(p); }
-void operator delete(void *p, std::size_t, std::align_val_t) noexcept { std::free(p); }
 
 namespace millrace::test {
 namespace {
@@ -92,7 +66,7 @@ BOOST_FIXTURE_TEST_CASE(what_gather_reads_lies_in_the_mapping_and_little_is_allo
   options.plan.seq_len = 2'000'000;
   options.memory_limit = 1'000'000;
 
-  const auto before = allocated.load();
+  const auto before = allocated_bytes();
   auto &system = world.system();
   const owned_actor plan(
       system.spawn<planner>(world.context(), options, supervisor.actor(), counters));
@@ -132,7 +106,7 @@ BOOST_FIXTURE_TEST_CASE(what_gather_reads_lies_in_the_mapping_and_little_is_allo
             node.token_ids.size_bytes() + node.mask.size_bytes() + node.logprobs.size_bytes();
       }
   }
-  const auto spent = allocated.load() - before;
+  const auto spent = allocated_bytes() - before;
   BOOST_TEST(checked == token_bytes);
   BOOST_TEST(spent * 100 < token_bytes);
   BOOST_TEST(counters->memory->copied == 0U);

@@ -11,6 +11,20 @@
 
 namespace millrace::test {
 
+/// An actor that behaves as a function says. (CAF's own spawn of a function without arguments
+/// dereferences a null pointer.)
+class function_actor : public caf::event_based_actor {
+public:
+  using function = std::function<caf::behavior(caf::event_based_actor *)>;
+
+  function_actor(caf::actor_config &config, function behave)
+      : caf::event_based_actor(config), behave_(std::move(behave)) {}
+  caf::behavior make_behavior() override { return behave_(this); }
+
+private:
+  function behave_;
+};
+
 /// An actor system whose scheduler runs on the test's own thread, one message after the other.
 class actor_world {
 public:
@@ -34,10 +48,11 @@ public:
   /// Sends a question and waits for its answer.
   template <class Answer, class Question> Answer ask(const caf::actor &whom, Question question) {
     auto box = std::make_shared<std::vector<Answer>>();
-    system_.spawn([=](caf::event_based_actor *self) {
+    system_.spawn<function_actor>([=](caf::event_based_actor *self) -> caf::behavior {
       self->request(whom, caf::infinite, question).then([box](const Answer &answer) {
         box->push_back(answer);
       });
+      return {};
     });
     run();
     return box->at(0);
@@ -62,11 +77,12 @@ private:
 template <class... Messages> class probe {
 public:
   explicit probe(actor_world &world) {
-    actor_ = world.system().spawn([box = box_](caf::event_based_actor *) -> caf::behavior {
-      return {[box](const Messages &message) {
-        std::get<std::vector<Messages>>(*box).push_back(message);
-      }...};
-    });
+    actor_ = world.system().spawn<function_actor>(
+        [box = box_](caf::event_based_actor *) -> caf::behavior {
+          return {[box](const Messages &message) {
+            std::get<std::vector<Messages>>(*box).push_back(message);
+          }...};
+        });
   }
   ~probe() { caf::anon_send_exit(actor_, caf::exit_reason::user_shutdown); }
   probe(const probe &) = delete;
