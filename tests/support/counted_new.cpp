@@ -25,7 +25,13 @@ void *operator new(std::size_t size) {
 void *operator new(std::size_t size, std::align_val_t alignment) {
   return counted(size == 0 ? 1 : size, static_cast<std::size_t>(alignment));
 }
+// std::stable_sort asks in this way; AddressSanitizer has one of its own if we have none.
+void *operator new(std::size_t size, const std::nothrow_t &) noexcept {
+  allocated += size;
+  return std::malloc(size == 0 ? 1 : size);
+}
 void operator delete(void *p) noexcept { std::free(p); }
+void operator delete(void *p, const std::nothrow_t &) noexcept { std::free(p); }
 void operator delete(void *p, std::size_t) noexcept { std::free(p); }
 void operator delete(void *p, std::align_val_t) noexcept { std::free(p); }
 void operator delete(void *p, std::size_t, std::align_val_t) noexcept { std::free(p); }
