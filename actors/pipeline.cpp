@@ -72,8 +72,9 @@ std::vector<caf::actor> spawn_readers(caf::actor_system &system,
   options.count = config.instances.env_readers;
   options.vocab_size = config.vocab_size;
   options.pace = config.source.pace;
+  options.sizes.other = config.env_default.group_size;
   for (const auto &[name, env] : config.envs)
-    options.group_sizes.emplace(name, env.group_size);
+    options.sizes.by_env.emplace(name, env.group_size);
   std::vector<caf::actor> out;
   for (auto &file : files) {
     out.push_back(system.spawn<env_reader>(parts.context, options, std::move(file), peers,

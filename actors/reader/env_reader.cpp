@@ -50,7 +50,7 @@ env_reader::env_reader(caf::actor_config &config, const actor_context &context,
     : stage_actor(config, context, fmt::format("env-reader {}", options.index)),
       options_(std::move(options)), file_(std::move(file)), peers_(std::move(peers)),
       counters_(std::move(counters)), refused_(std::move(refused)),
-      groups_(file_.source(), options_.group_sizes) {}
+      groups_(file_.source(), options_.sizes) {}
 
 caf::behavior env_reader::make_behavior() {
   send(this, read_more{});
@@ -182,13 +182,13 @@ env_reader::step env_reader::take(const record &what, const wire::EpisodeFrame &
     return step::blocked;
   }
   counters_->stages.decode.bytes += bytes_of(what);
-  if (is_surplus(group, id)) {
-    refuse_surplus(what, group, id);
-    return step::taken;
-  }
   if (!parsed && !group.members.contains(id)) {
     group.unparsed.emplace(id);
     ++counters_->unparsed;
+  }
+  if (is_surplus(group, id)) {
+    refuse_surplus(what, group, id);
+    return step::taken;
   }
   if (checked)
     checked = check_and_send(group, group_table::member_of(group, id));

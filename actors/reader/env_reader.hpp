@@ -21,8 +21,8 @@ struct env_reader_options {
   std::uint32_t index = 0; ///< takes the groups with ordinal mod count = index
   std::uint32_t count = 1;
   std::uint32_t vocab_size = 0; ///< ids must be below it
-  double pace = 0; ///< groups a second over all readers; 0: as fast as the permits allow
-  std::map<std::string, std::uint32_t> group_sizes; ///< by environment
+  double pace = 0;   ///< groups a second over all readers; 0: as fast as the permits allow
+  group_sizes sizes; ///< what the config says of them
 };
 
 /// Whom an env reader talks to.

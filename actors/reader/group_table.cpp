@@ -6,10 +6,10 @@ namespace millrace {
 group_table::group &group_table::of(const group_key &key) {
   auto [at, is_new] = groups_.try_emplace(key);
   if (is_new) {
-    const auto size = sizes_.find(key.env);
+    const auto size = sizes_.by_env.find(key.env);
     at->second.ref = {next_++, 0};
     at->second.info = std::make_shared<group_info>(
-        group_info{key, source_, size == sizes_.end() ? 0 : size->second});
+        group_info{key, source_, size == sizes_.by_env.end() ? sizes_.other : size->second});
   }
   return at->second;
 }

@@ -12,6 +12,12 @@
 
 namespace millrace {
 
+/// Episodes in a group, as the config says; 0: it does not.
+struct group_sizes {
+  std::map<std::string, std::uint32_t, std::less<>> by_env;
+  std::uint32_t other = 0; ///< of an environment that is not in `by_env`
+};
+
 /// The groups of one source, in the order of their first records: what numbers groups and their
 /// episodes. Every reader of a recording builds the same table, so n readers agree without talking.
 class group_table {
@@ -28,8 +34,8 @@ public:
     std::set<std::string, std::less<>> unparsed;
   };
 
-  /// @param sizes group size by environment, from the config; must agree with what the source says.
-  group_table(std::string source, std::map<std::string, std::uint32_t> sizes)
+  /// @param sizes must agree with what the source says.
+  group_table(std::string source, group_sizes sizes)
       : source_(std::move(source)), sizes_(std::move(sizes)) {}
 
   /// The group of this key; a new one gets the next ordinal.
@@ -48,7 +54,7 @@ public:
 
 private:
   std::string source_;
-  std::map<std::string, std::uint32_t> sizes_;
+  group_sizes sizes_;
   std::map<group_key, group> groups_;
   std::uint64_t next_ = 0;
 };

@@ -77,8 +77,7 @@ BOOST_FIXTURE_TEST_CASE(what_gather_reads_lies_in_the_mapping_and_little_is_allo
                                                      assembler_peers{{score}, plan}, counters));
   const owned_actor read(system.spawn<env_reader>(
       world.context(),
-      env_reader_options{
-          .index = 0, .count = 1, .vocab_size = 2'000'000, .pace = 0, .group_sizes = {}},
+      env_reader_options{.index = 0, .count = 1, .vocab_size = 2'000'000, .pace = 0, .sizes = {}},
       std::move(file), env_reader_peers{{assemble}, plan, supervisor.actor()}, counters,
       std::make_shared<quarantine>(folder / "q")));
   world.tell(plan, start_planner{{read}, {packer.actor()}, {feeder.actor()}});

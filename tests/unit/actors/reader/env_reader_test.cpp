@@ -30,8 +30,7 @@ struct reader_fixture {
   std::shared_ptr<quarantine> refused = std::make_shared<quarantine>(folder / "quarantine.jsonl");
   std::optional<recording_writer> file =
       recording_writer::create(folder / "r.mrec", "test").value();
-  env_reader_options options{
-      .index = 0, .count = 1, .vocab_size = 1000, .pace = 0, .group_sizes = {}};
+  env_reader_options options{.index = 0, .count = 1, .vocab_size = 1000, .pace = 0, .sizes = {}};
   std::vector<std::unique_ptr<owned_actor>> readers;
 
   void write(frame_data episode) { BOOST_REQUIRE(file->append(sealed({std::move(episode)}))); }
@@ -181,13 +180,23 @@ BOOST_AUTO_TEST_CASE(a_record_whose_names_cannot_be_reported_is_counted_by_its_b
 }
 
 BOOST_AUTO_TEST_CASE(a_group_size_that_contradicts_the_config_rejects_the_episode_with_both_sizes) {
-  options.group_sizes = {{"math", 8}};
+  options.sizes.by_env = {{"math", 8}};
   write(some_episode("a", some_key("math", "g0"))); // says 2
   read();
   BOOST_REQUIRE_EQUAL(left.got<episode_rejected>().size(), 1);
   const auto &reason = left.got<episode_rejected>()[0].reason;
   BOOST_TEST(reason.find("8") != std::string::npos);
   BOOST_TEST(reason.find("2") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(an_environment_without_a_section_has_the_default_group_size) {
+  options.sizes.other = 3;
+  options.sizes.by_env = {{"math", 5}};
+  write(unsized("a", some_key("code", "g0")));
+  write(unsized("a", some_key("math", "g0")));
+  read();
+  BOOST_TEST(left.got<episode_arrived>().at(0).info->size == 3U);
+  BOOST_TEST(right.got<episode_arrived>().at(0).info->size == 5U);
 }
 
 BOOST_AUTO_TEST_CASE(an_episode_beyond_the_size_of_its_group_is_refused_once_and_counted) {
