@@ -6,16 +6,9 @@
 """
 import json
 import os
-import resource
 import stat
-import subprocess
-import sys
-import tempfile
-import unittest
-from pathlib import Path
 
-MILLRACE = ""
-DEADLINE_S = 120
+import harness
 
 
 def episode(name, group="g0"):
@@ -35,48 +28,11 @@ def episode(name, group="g0"):
                        "traces": [trace]})
 
 
-class Case(unittest.TestCase):
-    def setUp(self):
-        holder = tempfile.TemporaryDirectory(prefix="millrace-cli-")
-        self.addCleanup(holder.cleanup)
-        self.dir = Path(holder.name)
-
-    def run_millrace(self, *args, file_bytes=None, stdout=subprocess.PIPE, close_stdout=False):
-        """Runs the program; file_bytes limits the size of every file that it writes."""
-        def prepare():
-            if file_bytes is not None:
-                resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, file_bytes))
-            if close_stdout:
-                os.close(1)
-        return subprocess.run([MILLRACE, *map(str, args)], stdin=subprocess.DEVNULL, stdout=stdout,
-                              stderr=subprocess.PIPE, text=True, timeout=DEADLINE_S, cwd=self.dir,
-                              preexec_fn=prepare)
-
-    def assert_fails(self, done, code, *parts):
-        """Exit code, and exactly one line on standard error, which holds all parts."""
-        self.assertEqual(done.returncode, code, done.stderr)
-        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
-        self.assertTrue(done.stderr.startswith("millrace: "), done.stderr)
-        for part in parts:
-            self.assertIn(part, done.stderr)
-
-    def assert_succeeds(self, done):
-        self.assertEqual((done.returncode, done.stderr), (0, ""), done.stderr)
-
-    def synth(self, name="s.mrec", scale="0.02"):
-        path = self.dir / name
-        self.assert_succeeds(self.run_millrace("synth", "--preset", "quickstart", "--scale", scale,
-                                               "-o", path))
-        return path
-
+class Case(harness.Case):
     def traces(self, lines=4):
         path = self.dir / "traces.jsonl"
         path.write_text("".join(episode(f"e{i}") + "\n" for i in range(lines)))
         return path
-
-    def assert_only(self, *names):
-        """Nothing else is left in the folder."""
-        self.assertEqual(sorted(os.listdir(self.dir)), sorted(names))
 
 
 class Usage(Case):
@@ -421,5 +377,4 @@ class Synth(Case):
 COMMANDS = ["run", "import", "synth", "inspect", "conform"]
 
 if __name__ == "__main__":
-    MILLRACE = os.path.abspath(sys.argv.pop(1))
-    unittest.main(verbosity=2)
+    harness.main()

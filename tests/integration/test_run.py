@@ -11,14 +11,12 @@ import random
 import signal
 import subprocess
 import sys
-import tempfile
-import unittest
 from pathlib import Path
 
-MILLRACE = ""
+import harness
+
 ROOT = Path(__file__).resolve().parents[2]
 QUICKSTART = ROOT / "config" / "quickstart.toml"
-DEADLINE_S = 120
 
 
 def rollout(slot, reward, tokens, task=0, logprob=-0.25):
@@ -33,35 +31,20 @@ def rollout(slot, reward, tokens, task=0, logprob=-0.25):
                        "_ng_task_index": task, "_ng_rollout_index": slot})
 
 
-class Case(unittest.TestCase):
-    def setUp(self):
-        holder = tempfile.TemporaryDirectory(prefix="millrace-run-")
-        self.addCleanup(holder.cleanup)
-        self.dir = Path(holder.name)
-
-    def millrace(self, *args):
-        return subprocess.run([MILLRACE, *map(str, args)], stdin=subprocess.DEVNULL, cwd=self.dir,
-                              capture_output=True, text=True, timeout=DEADLINE_S)
-
+class Case(harness.Case):
     def run_config(self, *args, sets=(), code=0):
         """A run of the quickstart's config; its summary."""
         out = self.dir / "summary.json"
         out.unlink(missing_ok=True)
         words = [word for key in sets for word in ("--set", key)]
-        done = self.millrace("run", QUICKSTART, "--json", out, *words, *args)
+        done = self.run_millrace("run", QUICKSTART, "--json", out, *words, *args)
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         return json.loads(out.read_text()) if out.exists() else None
-
-    def synth(self, name, *args):
-        path = self.dir / name
-        done = self.millrace("synth", "--preset", "quickstart", "-o", path, *args)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return path
 
     def imported(self, lines, name="t"):
         traces, recording = self.dir / f"{name}.jsonl", self.dir / f"{name}.mrec"
         traces.write_text("".join(line + "\n" for line in lines))
-        done = self.millrace("import", traces, "-o", recording)
+        done = self.run_millrace("import", traces, "-o", recording)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         return recording
 
@@ -86,8 +69,8 @@ class Summary(Case):
             self.assertGreater(summary["stages"][stage]["bytes"], 0, stage)
 
     def test_its_counts_are_those_of_the_recording(self):
-        recording = self.synth("s.mrec")
-        counts = json.loads(self.millrace("inspect", recording, "--json").stdout)
+        recording = self.synth(scale="1")
+        counts = json.loads(self.run_millrace("inspect", recording, "--json").stdout)
         summary = self.run_config(sets=[f"source.path={recording}"])
         self.assertEqual(summary["episodes"], sum(counts["episodes"].values())
                          if isinstance(counts["episodes"], dict) else counts["episodes"])
@@ -114,7 +97,7 @@ class Determinism(Case):
         self.assertEqual(len(set(hashes.values())), 1, hashes)
 
     def test_on_every_run_and_for_any_number_of_actors_and_threads(self):
-        recording = self.synth("s.mrec")
+        recording = self.synth(scale="1")
         runs = [[], []]
         for stage in ("env_reader", "assembler", "scorer", "packer"):
             runs += [[f"{stage}.instances={n}"] for n in (1, 2, 4)]
@@ -124,12 +107,12 @@ class Determinism(Case):
         self.assert_same(runs, recording)
 
     def test_for_loose_frames_too(self):
-        recording = self.synth("loose.mrec", "--loose")
+        recording = self.synth("loose.mrec", "1", "--loose")
         self.assert_same([["assembler.instances=1"], ["assembler.instances=4"],
                           ["planner.max_open_groups=1"]], recording)
 
     def test_under_a_schedule_fuzzer(self):
-        recording = self.synth("s.mrec")
+        recording = self.synth(scale="1")
         base = random.SystemRandom().randrange(1, 2**32)
         seeds = [base + i for i in range(5)]
         print(f"schedule seeds {seeds}", file=sys.stderr)
@@ -147,7 +130,7 @@ class Determinism(Case):
         dump = self.dir / "dump"
         summary = self.run_config("--dump", dump)
         done = subprocess.run(["/usr/bin/python3", ROOT / "tests/tools/grid_hash.py", dump],
-                              capture_output=True, text=True, timeout=DEADLINE_S)
+                              capture_output=True, text=True, timeout=harness.DEADLINE_S)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(done.stdout.split()[-1], summary["grid_hash"])
 
@@ -199,7 +182,7 @@ class Groups(Case):
 
 class Damage(Case):
     def test_a_flipped_byte_costs_its_group_and_is_told(self):
-        recording = self.synth("s.mrec")
+        recording = self.synth(scale="1")
         data = bytearray(recording.read_bytes())
         data[len(data) // 2] ^= 0xFF
         recording.write_bytes(data)
@@ -211,7 +194,7 @@ class Damage(Case):
         self.assertEqual(sum(allowed["ledger"].values()), allowed["episodes"])
 
     def test_a_recording_that_was_cut_off_balances_with_what_is_there(self):
-        recording = self.synth("s.mrec")
+        recording = self.synth(scale="1")
         data = recording.read_bytes()
         recording.write_bytes(data[:len(data) * 2 // 3])
         summary = self.run_config(sets=[f"source.path={recording}"])
@@ -223,7 +206,7 @@ class Damage(Case):
 class Signals(Case):
     def stop(self, number):
         """Stops a slow run after its first step; its exit code and output."""
-        run = subprocess.Popen([MILLRACE, "run", QUICKSTART, "--set", "source.pace=40"],
+        run = subprocess.Popen([harness.program, "run", QUICKSTART, "--set", "source.pace=40"],
                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, text=True, cwd=self.dir)
         self.addCleanup(run.kill)
@@ -233,7 +216,7 @@ class Signals(Case):
             if line.startswith("step 1:"):
                 break
         run.send_signal(number)
-        rest, errors = run.communicate(timeout=DEADLINE_S)
+        rest, errors = run.communicate(timeout=harness.DEADLINE_S)
         return run.returncode, "".join(lines) + rest, errors
 
     def test_a_signal_stops_a_run_in_order_and_says_what_is_held(self):
@@ -248,7 +231,7 @@ class Signals(Case):
 class Progress(Case):
     def test_a_terminal_gets_one_line_that_is_rewritten_and_others_plain_lines(self):
         master, slave = pty.openpty()
-        run = subprocess.Popen([MILLRACE, "run", QUICKSTART, "--set", "source.pace=40", "--steps", "2"],
+        run = subprocess.Popen([harness.program, "run", QUICKSTART, "--set", "source.pace=40", "--steps", "2"],
                                stdin=subprocess.DEVNULL, stdout=slave, stderr=slave, cwd=self.dir)
         os.close(slave)
         shown = b""
@@ -260,14 +243,13 @@ class Progress(Case):
             if not piece:
                 break
             shown += piece
-        self.assertEqual(run.wait(timeout=DEADLINE_S), 0)
+        self.assertEqual(run.wait(timeout=harness.DEADLINE_S), 0)
         os.close(master)
         self.assertIn(b"\r\x1b[2K", shown)
         self.assertIn(b"tokens/s", shown)
-        plain = self.millrace("run", QUICKSTART, "--steps", "2")
+        plain = self.run_millrace("run", QUICKSTART, "--steps", "2")
         self.assertNotIn("\x1b", plain.stdout)
 
 
 if __name__ == "__main__":
-    MILLRACE = os.path.abspath(sys.argv.pop(1))
-    unittest.main(verbosity=2)
+    harness.main()
