@@ -45,7 +45,7 @@ struct shutdown_fixture {
   }
 };
 
-// cases.md B44: actors that do not end cannot hold the process for ever.
+// Actors that do not end cannot hold the process for ever.
 BOOST_FIXTURE_TEST_CASE(actors_that_hang_are_named_at_the_deadline, shutdown_fixture) {
   std::vector<actor_stage> stages{readers(4, 2'500)};
   const auto begun = std::chrono::steady_clock::now();

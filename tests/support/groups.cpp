@@ -6,7 +6,7 @@
 
 #include <boost/test/unit_test.hpp>
 
-namespace millrace::testing {
+namespace millrace::test {
 
 node_data prompt(std::int32_t parent, std::size_t tokens, std::int32_t first_id) {
   node_data out;
@@ -50,7 +50,7 @@ void add_trace(frame_data &episode, double reward, std::vector<node_data> nodes)
   episode.finish->traces.push_back(result);
 }
 
-sealed_episode sealed(frame_data episode) {
+sealed_episode sealed_one(frame_data episode) {
   count_whole_episode(episode);
   auto parts = encode(episode);
   BOOST_REQUIRE_MESSAGE(parts, parts.error().message);
@@ -70,7 +70,7 @@ group_members group_of(const std::vector<frame_data> &episodes) {
   out.ordinal = 7;
   out.size = static_cast<std::uint32_t>(episodes.size());
   for (const auto &episode : episodes)
-    out.episodes.push_back({.data = sealed(episode),
+    out.episodes.push_back({.data = sealed_one(episode),
                             .id = episode.episode,
                             .attempt = 0,
                             .status = wire::EpisodeStatus::Ok,
@@ -107,4 +107,4 @@ array_data grid_of(const std::vector<std::int64_t> &values) {
   return out;
 }
 
-} // namespace millrace::testing
+} // namespace millrace::test

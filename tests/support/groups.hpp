@@ -7,7 +7,7 @@
 #include "actors/assembler/group_header.hpp"
 #include "schema/episode_encoder.hpp"
 
-namespace millrace::testing {
+namespace millrace::test {
 
 /// Tokens that no model sampled; ids count up from `first_id`.
 node_data prompt(std::int32_t parent, std::size_t tokens, std::int32_t first_id = 100);
@@ -20,7 +20,7 @@ frame_data episode_of(const std::string &id, double reward, std::vector<node_dat
 void add_trace(frame_data &episode, double reward, std::vector<node_data> nodes);
 
 /// Encoded, checked at the door, sealed. Fails the test if that does not work.
-sealed_episode sealed(frame_data episode);
+sealed_episode sealed_one(frame_data episode);
 
 constexpr std::uint64_t no_cut = 1'000'000'000;
 
@@ -34,4 +34,4 @@ body<wire::GroupHeader> header_of(const std::vector<frame_data> &episodes,
 array_data array_of(const std::string &name, dtype type, std::vector<std::uint64_t> shape);
 array_data grid_of(const std::vector<std::int64_t> &values);
 
-} // namespace millrace::testing
+} // namespace millrace::test

@@ -8,7 +8,7 @@
 
 #include "runtime/collective/collective.hpp"
 
-namespace millrace::tests {
+namespace millrace::test {
 
 /// Runs `body(rank)` on a thread for each rank of a job and gives back what they returned, in rank
 /// order. An empty element is a rank that takes no part.
@@ -24,4 +24,4 @@ auto on_all_ranks(std::vector<std::unique_ptr<collective>> &ranks, Body body) {
   return answers;
 }
 
-} // namespace millrace::tests
+} // namespace millrace::test

@@ -19,7 +19,7 @@
 
 using namespace millrace;
 using namespace std::chrono_literals;
-using millrace::tests::on_all_ranks;
+using millrace::test::on_all_ranks;
 
 namespace {
 

@@ -8,7 +8,7 @@
 #include "tests/support/groups.hpp"
 
 using namespace millrace;
-using namespace millrace::testing;
+using namespace millrace::test;
 
 namespace {
 
@@ -64,7 +64,7 @@ BOOST_AUTO_TEST_CASE(a_trace_carries_counts_and_no_tokens) {
   const auto header = header_of({plain("e", 0.25)});
   const auto &episode = episode_at(header, 0);
   BOOST_TEST(episode.tokens() == 6U);
-  BOOST_TEST(episode.bytes() == sealed(plain()).bytes());
+  BOOST_TEST(episode.bytes() == sealed_one(plain()).bytes());
   const auto &trace = *episode.traces()->Get(0);
   BOOST_TEST(trace.reward() == 0.25);
   BOOST_TEST(trace.output_tokens() == 2U);

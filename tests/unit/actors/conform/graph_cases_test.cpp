@@ -2,52 +2,22 @@
 #include "actors/conform/cases.hpp"
 
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include <boost/test/unit_test.hpp>
 
+#include "tests/support/golden_case.hpp"
+
+namespace millrace::test {
 namespace {
-
-using millrace::case_outcome;
-
-const auto folder = std::filesystem::path(MILLRACE_SOURCE_DIR) / "tests/golden/graph";
-
-case_outcome run_text(std::string_view text) {
-  millrace::json::document document;
-  const auto root = document.parse(text);
-  BOOST_REQUIRE_MESSAGE(root, root.error().message);
-  return millrace::run_graph_case(*root);
-}
-
-std::string text_of_file(const std::filesystem::path &path) {
-  std::ifstream in(path);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
-
-/// A golden case with one piece of its text replaced.
-case_outcome run_changed(std::string_view file, std::string_view from, std::string_view to) {
-  const auto text = text_of_file(folder / file);
-  const auto at = text.rfind(from);
-  BOOST_REQUIRE(at != std::string::npos);
-  std::ostringstream changed;
-  changed << std::string_view(text).substr(0, at) << to
-          << std::string_view(text).substr(at + from.size());
-  return run_text(changed.str());
-}
-
-} // namespace
 
 BOOST_AUTO_TEST_SUITE(graph_cases)
 
 BOOST_AUTO_TEST_CASE(every_vector_passes_but_echo_which_is_skipped) {
   int passed = 0;
-  for (const auto &entry : std::filesystem::directory_iterator(folder)) {
+  for (const auto &entry : std::filesystem::directory_iterator(golden_folder / "graph")) {
     const auto text = text_of_file(entry.path());
     const bool echo = text.find("\"algorithm\":\"echo\"") != std::string::npos;
-    const auto outcome = run_text(text);
+    const auto outcome = run_text(run_graph_case, text);
     BOOST_TEST_CONTEXT(entry.path().filename() << ": " << outcome.why) {
       BOOST_TEST(
           (outcome.verdict == (echo ? case_outcome::kind::skipped : case_outcome::kind::passed)));
@@ -58,26 +28,29 @@ BOOST_AUTO_TEST_CASE(every_vector_passes_but_echo_which_is_skipped) {
 }
 
 BOOST_AUTO_TEST_CASE(another_weight_after_pruning_fails_and_is_named) {
-  const auto outcome =
-      run_changed("prune_part_of_the_tokens.json", "\"rl_weights\":[0.0", "\"rl_weights\":[1.0");
+  const auto outcome = run_changed(run_graph_case, "graph/prune_part_of_the_tokens.json",
+                                   "\"rl_weights\":[0.0", "\"rl_weights\":[1.0");
   BOOST_TEST((outcome.verdict == case_outcome::kind::failed));
   BOOST_TEST(outcome.why.starts_with("expected.traces[0].after_prune[0].rl_weights[0]: 0"));
 }
 
 BOOST_AUTO_TEST_CASE(another_advantage_fails) {
-  BOOST_TEST(
-      (run_changed("grpo_group.json", "\"scalar_advantage\":", "\"scalar_advantage\":1").verdict ==
-       case_outcome::kind::failed));
+  BOOST_TEST((run_changed(run_graph_case, "graph/grpo_group.json",
+                          "\"scalar_advantage\":", "\"scalar_advantage\":1")
+                  .verdict == case_outcome::kind::failed));
 }
 
 BOOST_AUTO_TEST_CASE(an_accepted_input_that_should_be_refused_fails) {
-  BOOST_TEST((run_changed("linear_two_turns.json",
+  BOOST_TEST((run_changed(run_graph_case, "graph/linear_two_turns.json",
                           "\"expected\":", "\"expected_error\":\"none\",\"other\":")
                   .verdict == case_outcome::kind::failed));
 }
 
 BOOST_AUTO_TEST_CASE(a_file_that_is_no_case_fails) {
-  BOOST_TEST((run_text("{}").verdict == case_outcome::kind::failed));
+  BOOST_TEST((run_text(run_graph_case, "{}").verdict == case_outcome::kind::failed));
 }
 
 BOOST_AUTO_TEST_SUITE_END()
+
+} // namespace
+} // namespace millrace::test

@@ -2,28 +2,14 @@
 #include "actors/conform/cases.hpp"
 
 #include <filesystem>
-#include <fstream>
 #include <sstream>
 
 #include <boost/test/unit_test.hpp>
 
+#include "tests/support/golden_case.hpp"
+
+namespace millrace::test {
 namespace {
-
-using millrace::case_outcome;
-
-case_outcome run_text(std::string_view text) {
-  millrace::json::document document;
-  const auto root = document.parse(text);
-  BOOST_REQUIRE_MESSAGE(root, root.error().message);
-  return millrace::run_scoring_case(*root);
-}
-
-std::string text_of_file(const std::filesystem::path &path) {
-  std::ifstream in(path);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
 
 constexpr std::string_view mixed_case = R"({"algorithm":"grpo","config":{},"groups":[[
   {"episode_id":"e0","agent":"a","reward":1.0,"num_output_tokens":2,"num_total_tokens":5,
@@ -39,16 +25,13 @@ std::string with_expected(std::string_view values) {
   return text.str();
 }
 
-} // namespace
-
 BOOST_AUTO_TEST_SUITE(scoring_cases)
 
 BOOST_AUTO_TEST_CASE(every_grpo_vector_passes_and_the_others_are_skipped) {
-  const auto folder = std::filesystem::path(MILLRACE_SOURCE_DIR) / "tests/golden/scoring";
   int passed = 0;
-  for (const auto &entry : std::filesystem::directory_iterator(folder)) {
+  for (const auto &entry : std::filesystem::directory_iterator(golden_folder / "scoring")) {
     const bool grpo = entry.path().filename().string().starts_with("grpo");
-    const auto outcome = run_text(text_of_file(entry.path()));
+    const auto outcome = run_text(run_scoring_case, text_of_file(entry.path()));
     BOOST_TEST_CONTEXT(entry.path().filename() << ": " << outcome.why) {
       BOOST_TEST(
           (outcome.verdict == (grpo ? case_outcome::kind::passed : case_outcome::kind::skipped)));
@@ -59,25 +42,31 @@ BOOST_AUTO_TEST_CASE(every_grpo_vector_passes_and_the_others_are_skipped) {
 }
 
 BOOST_AUTO_TEST_CASE(a_right_answer_passes) {
-  BOOST_TEST((run_text(with_expected("0.5,-0.5")).verdict == case_outcome::kind::passed));
+  BOOST_TEST((run_text(run_scoring_case, with_expected("0.5,-0.5")).verdict ==
+              case_outcome::kind::passed));
 }
 
 BOOST_AUTO_TEST_CASE(a_wrong_advantage_fails_and_is_named) {
-  const auto outcome = run_text(with_expected("0.5,-0.499"));
+  const auto outcome = run_text(run_scoring_case, with_expected("0.5,-0.499"));
   BOOST_TEST((outcome.verdict == case_outcome::kind::failed));
   BOOST_TEST(outcome.why == "expected[0][1]: -0.5, expected -0.499");
 }
 
 BOOST_AUTO_TEST_CASE(a_null_where_a_score_is_fails) {
-  BOOST_TEST((run_text(with_expected("0.5,null")).verdict == case_outcome::kind::failed));
+  BOOST_TEST((run_text(run_scoring_case, with_expected("0.5,null")).verdict ==
+              case_outcome::kind::failed));
 }
 
 BOOST_AUTO_TEST_CASE(too_few_results_fail) {
-  BOOST_TEST((run_text(with_expected("0.5")).verdict == case_outcome::kind::failed));
+  BOOST_TEST(
+      (run_text(run_scoring_case, with_expected("0.5")).verdict == case_outcome::kind::failed));
 }
 
 BOOST_AUTO_TEST_CASE(a_file_that_is_no_case_fails) {
-  BOOST_TEST((run_text("{}").verdict == case_outcome::kind::failed));
+  BOOST_TEST((run_text(run_scoring_case, "{}").verdict == case_outcome::kind::failed));
 }
 
 BOOST_AUTO_TEST_SUITE_END()
+
+} // namespace
+} // namespace millrace::test

@@ -6,14 +6,14 @@
 #include "tests/support/groups.hpp"
 
 using namespace millrace;
-using namespace millrace::testing;
+using namespace millrace::test;
 using floats = std::vector<float>;
 
 namespace {
 
 /// A prompt, a turn of 2 trainable tokens, and two turns of 1 after it.
 const sealed_episode &forked() {
-  static const auto episode = sealed(
+  static const auto episode = sealed_one(
       episode_of("e", 0, {prompt(-1, 2), turn(0, {0, 1, 1}), turn(1, {0, 1}), turn(1, {1})}));
   return episode;
 }

@@ -12,12 +12,6 @@
 namespace millrace::test {
 namespace {
 
-using testing::episode_of;
-using testing::group_of;
-using testing::header_of;
-using testing::prompt;
-using testing::turn;
-
 /// Stands in for an assembler that holds two episodes.
 class holder : public stage_actor {
 public:
@@ -64,7 +58,7 @@ struct packer_fixture {
         std::move(encoded.plan), {{{0, 0}, group.annotations->bytes(), assembler}}, feeder.actor()};
   }
   std::vector<sealed_episode> sealed_all() {
-    return {testing::sealed(episodes[0]), testing::sealed(episodes[1])};
+    return {sealed_one(episodes[0]), sealed_one(episodes[1])};
   }
 };
 
@@ -96,7 +90,7 @@ BOOST_AUTO_TEST_CASE(an_assembler_that_lacks_an_episode_ends_the_run_with_its_wo
 
 BOOST_AUTO_TEST_CASE(episodes_that_do_not_fit_the_plan_end_the_run) {
   auto swapped = sealed_all();
-  swapped[0] = testing::sealed(episode_of("c", 1, {prompt(-1, 3)})); // nothing to train
+  swapped[0] = sealed_one(episode_of("c", 1, {prompt(-1, 3)})); // nothing to train
   const owned_actor assembler(
       world.system().spawn<holder>(world.context(), swapped, std::string()));
   world.tell(subject, bin_from(assembler));

@@ -10,12 +10,6 @@
 namespace millrace::test {
 namespace {
 
-using testing::episode_of;
-using testing::group_of;
-using testing::header_of;
-using testing::prompt;
-using testing::turn;
-
 frame_data episode(const std::string &id, double reward, std::size_t prompt_tokens = 3) {
   return episode_of(id, reward, {prompt(-1, prompt_tokens), turn(0, {1, 1, 1})});
 }

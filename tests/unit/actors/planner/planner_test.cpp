@@ -10,12 +10,6 @@
 namespace millrace::test {
 namespace {
 
-using testing::episode_of;
-using testing::group_of;
-using testing::header_of;
-using testing::prompt;
-using testing::turn;
-
 /// Stand-ins for every peer of a planner of two ranks; a step is one group of two traces.
 struct planner_fixture {
   actor_world world;
@@ -184,7 +178,7 @@ BOOST_AUTO_TEST_CASE(a_short_last_batch_stays_held_if_the_config_says_so) {
   BOOST_TEST((*finished().entries)[episode_state::held] == 2U);
 }
 
-// cases.md B15: no empty batch leaves.
+// No empty batch leaves.
 BOOST_AUTO_TEST_CASE(a_source_of_errored_episodes_ends_without_a_step) {
   begin();
   for (std::uint64_t i = 0; i < 64; ++i)
@@ -249,7 +243,7 @@ BOOST_AUTO_TEST_CASE(permits_run_ahead_of_what_has_arrived_by_the_open_groups) {
   BOOST_TEST(permitted() == 5U);
 }
 
-// cases.md B45, with plain bounds: packers that stand still stop the readers.
+// Packers that stand still stop the readers.
 BOOST_AUTO_TEST_CASE(packers_that_stand_still_stop_the_permits) {
   begin();
   std::uint64_t sent = 0;

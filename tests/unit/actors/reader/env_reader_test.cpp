@@ -117,7 +117,7 @@ BOOST_AUTO_TEST_CASE(readers_of_one_recording_share_it_without_loss_or_repeat) {
   BOOST_TEST(left.got<source_ended>().size() == 3U);
 }
 
-// cases.md B14: two environments that both number from 0, siblings apart.
+// Two environments that both number from 0, siblings apart.
 BOOST_AUTO_TEST_CASE(groups_are_told_apart_by_the_whole_key_whatever_lies_between_siblings) {
   for (const char *id : {"a", "b", "c"}) {
     write(id, "0", "math");
@@ -136,7 +136,6 @@ BOOST_AUTO_TEST_CASE(groups_are_told_apart_by_the_whole_key_whatever_lies_betwee
     BOOST_TEST((places == std::set<std::uint32_t>{0, 1, 2}));
 }
 
-// cases.md B10, at the reader.
 BOOST_AUTO_TEST_CASE(an_id_outside_the_vocabulary_rejects_its_episode_and_no_other) {
   write("good", "g0");
   auto bad = unsized("bad", some_key("math", "g0"));

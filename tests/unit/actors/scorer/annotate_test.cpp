@@ -6,7 +6,7 @@
 #include "tests/support/groups.hpp"
 
 using namespace millrace;
-using namespace millrace::testing;
+using namespace millrace::test;
 
 namespace {
 

@@ -14,7 +14,7 @@
 #include "tests/support/groups.hpp"
 
 using namespace millrace;
-using namespace millrace::testing;
+using namespace millrace::test;
 using floats = std::vector<float>;
 
 namespace {
@@ -242,7 +242,7 @@ BOOST_AUTO_TEST_CASE(the_header_decides_as_the_tokens_would) {
     const auto verdict = judge_group(*header, scores, config);
     const auto want =
         plain_samples(nodes, scores.traces[0].advantage, scores.rl_weight, config.action_loss_type);
-    const auto episode = sealed(episode_of("e", 0, nodes));
+    const auto episode = sealed_one(episode_of("e", 0, nodes));
     const auto views = episode.nodes(0);
     std::vector<node_shape> shapes;
     for (const auto &view : views)
