@@ -11,7 +11,6 @@ namespace millrace {
 struct stage_meter {
   std::atomic<std::uint64_t> nanoseconds{0}; ///< time spent computing, not waiting
   std::atomic<std::uint64_t> bytes{0};       ///< bytes that the stage took in or made
-  std::atomic<std::uint64_t> tokens{0};
 
   double seconds() const noexcept { return static_cast<double>(nanoseconds.load()) * 1e-9; }
 

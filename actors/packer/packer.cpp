@@ -78,8 +78,6 @@ void packer::gather_bin(const bin_fetched &in) {
   }
   for (const auto &part : *parts)
     counters_->stages.pack.bytes += part.size();
-  for (const auto &sample : sources->plan.samples)
-    counters_->stages.pack.tokens += sample.tokens;
   send(work.feeder, micro_batch_packed{plan.step(), plan.rank(), plan.index(), std::move(*parts)});
 }
 
