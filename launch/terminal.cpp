@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launch/terminal.hpp"
 
-#include <cctype>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -11,6 +10,8 @@
 
 #include <fcntl.h>
 #include <unistd.h>
+
+#include "runtime/utf8.hpp"
 
 namespace millrace {
 namespace {
@@ -63,10 +64,7 @@ int flush_and_exit(int code) {
 }
 
 int complain(const error &why) {
-  std::string line = "millrace: ";
-  for (const char c : why.message)
-    line += std::iscntrl(static_cast<unsigned char>(c)) != 0 ? ' ' : c;
-  line += '\n';
+  const std::string line = "millrace: " + to_one_line(why.message) + "\n";
   // Nothing can be said about a failure to say something.
   static_cast<void>(std::fwrite(line.data(), 1, line.size(), stderr));
   return code_of(why.code);

@@ -52,4 +52,12 @@ std::string to_utf8(std::string_view text) {
   return out;
 }
 
+std::string to_one_line(std::string_view text) {
+  auto out = to_utf8(text);
+  for (auto &c : out)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
+      c = ' ';
+  return out;
+}
+
 } // namespace millrace

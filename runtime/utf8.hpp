@@ -16,4 +16,8 @@ bool is_utf8(std::string_view text) noexcept;
 /// The text with every byte that is not part of a character replaced by U+FFFD.
 std::string to_utf8(std::string_view text);
 
+/// The same on one line of a terminal: control characters, which may come from a source, become
+/// spaces.
+std::string to_one_line(std::string_view text);
+
 } // namespace millrace

@@ -66,13 +66,7 @@ std::string content_text(const json::value &content) {
 
 std::string reason_text(std::string_view text) {
   constexpr std::size_t most = 500;
-  auto out = to_utf8(text.substr(0, most));
-  if (text.size() > most)
-    out += " ...";
-  for (auto &c : out)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
-      c = ' ';
-  return out;
+  return to_one_line(text.substr(0, most)) + (text.size() > most ? " ..." : "");
 }
 
 status check_imported(const node_data &node, std::string_view place) {
