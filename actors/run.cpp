@@ -162,10 +162,8 @@ result<source_truth> look_at_source(const std::filesystem::path &recording,
   auto file = recording_reader::open(recording);
   if (!file)
     return tl::unexpected(std::move(file).error());
-  recording_tally tally;
-  while (const auto record = file->next())
-    static_cast<void>(tally.add(record->kind, record->parts)); // what does not parse names nothing
-  return source_truth{tally.counts(), file->damage(), file->torn().has_value()};
+  auto counts = count_recording(*file);
+  return source_truth{std::move(counts), file->damage(), file->torn().has_value()};
 }
 
 /// Groups that had not reached the planner when a run was stopped early are held.

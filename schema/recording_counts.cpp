@@ -146,12 +146,9 @@ recording_counts recording_tally::counts() const {
   return out;
 }
 
-result<recording_counts> count_recording(const std::filesystem::path &path) {
-  auto reader = recording_reader::open(path);
-  if (!reader)
-    return tl::unexpected(std::move(reader).error());
+recording_counts count_recording(recording_reader &reader) {
   recording_tally tally;
-  while (const auto one = reader->next())
+  while (const auto one = reader.next())
     static_cast<void>(tally.add(one->kind, one->parts)); // what does not parse is not an episode
   return tally.counts();
 }

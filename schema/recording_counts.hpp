@@ -75,9 +75,8 @@ private:
   std::vector<std::string> conflicts_;
 };
 
-/// Reads a whole recording and counts. Errors: those of recording_reader::open; damage in it is
-/// left out and not an error (the reader lists it).
-result<recording_counts> count_recording(const std::filesystem::path &path);
+/// Reads what is left of a recording and counts. Damage is left out: the reader lists it.
+recording_counts count_recording(recording_reader &reader);
 
 /// The closing index as values.
 recording_counts counts_of(const wire::RecordingIndex &index);

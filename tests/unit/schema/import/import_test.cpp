@@ -209,12 +209,13 @@ BOOST_AUTO_TEST_CASE(a_file_becomes_a_finished_recording) {
   const auto got = import_file(dir.path / "in.jsonl", dir.path / "out.mrec", {});
   BOOST_REQUIRE(got);
   BOOST_TEST(got->ok == 7);
-  const auto counts = count_recording(dir.path / "out.mrec");
-  BOOST_REQUIRE(counts);
-  BOOST_TEST(counts->episodes == 7);
-  BOOST_TEST(counts->tokens == 35);
-  BOOST_TEST(counts->groups.at(0).size == 7);
-  BOOST_TEST(counts->conflicts.empty());
+  auto recording = recording_reader::open(dir.path / "out.mrec");
+  BOOST_REQUIRE(recording);
+  const auto counts = count_recording(*recording);
+  BOOST_TEST(counts.episodes == 7);
+  BOOST_TEST(counts.tokens == 35);
+  BOOST_TEST(counts.groups.at(0).size == 7);
+  BOOST_TEST(counts.conflicts.empty());
 }
 
 BOOST_AUTO_TEST_CASE(where_nothing_was_imported_there_is_no_recording) {
