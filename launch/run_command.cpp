@@ -26,8 +26,10 @@ error complaint_of(const run_summary &summary) {
                                      summary.id, summary.source)};
 }
 
-status write_json(output_file file, const run_summary &summary) {
-  const std::string text = json::dump(to_json(summary), 2) + "\n";
+status write_json(output_file file, const run_summary &summary, const run_config &config) {
+  auto tree = to_json(summary);
+  tree["config_digest"] = config_digest(config).hex();
+  const std::string text = json::dump(tree, 2) + "\n";
   MILLRACE_TRY(file.write(std::as_bytes(std::span(text))));
   return file.finish();
 }
@@ -61,7 +63,7 @@ int run_command(const run_request &request) {
   if (!summary->ok())
     code = complain(complaint_of(*summary));
   if (json)
-    if (const status written = write_json(*std::move(json), *summary); !written)
+    if (const status written = write_json(*std::move(json), *summary, *config); !written)
       code = complain(written.error());
   return code;
 }

@@ -68,6 +68,12 @@ class Summary(Case):
             self.assertGreater(summary["stages"][stage]["seconds"], 0, stage)
             self.assertGreater(summary["stages"][stage]["bytes"], 0, stage)
 
+    def test_its_config_digest_tells_configs_apart(self):
+        digests = [self.run_config("--steps", "1", sets=[key])["config_digest"]
+                   for key in ("seq_len=8192", "seq_len=4096", "seq_len=8192")]
+        self.assertEqual(digests[0], digests[2])
+        self.assertNotEqual(digests[0], digests[1])
+
     def test_its_counts_are_those_of_the_recording(self):
         recording = self.synth(scale="1")
         counts = json.loads(self.run_millrace("inspect", recording, "--json").stdout)
