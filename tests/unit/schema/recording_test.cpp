@@ -10,6 +10,7 @@
 #include "schema/limits.hpp"
 #include "schema/recording_writer.hpp"
 #include "tests/support/episodes.hpp"
+#include "tests/support/raw_records.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 #include <boost/test/unit_test.hpp>
@@ -18,6 +19,10 @@ namespace millrace {
 namespace {
 
 namespace format = recording_format;
+using test::file_header;
+using test::lengths;
+using test::raw;
+using test::raw_record;
 
 /// A recording with every kind of record, as bytes.
 std::string small_recording() {
@@ -55,35 +60,6 @@ bool same_parts(const message &a, const message &b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const frame &x, const frame &y) {
     return std::ranges::equal(x.bytes(), y.bytes());
   });
-}
-
-template <class T> std::string raw(const T &value) {
-  return std::string(reinterpret_cast<const char *>(&value), sizeof(value));
-}
-
-std::string file_header() {
-  format::file_header header;
-  header.crc = crc32c(std::as_bytes(std::span(&header, 1)).first(60));
-  return raw(header);
-}
-
-/// A record whose checksums fit, whatever it says.
-std::string raw_record(std::uint32_t kind, std::uint32_t parts, const std::string &body) {
-  format::record_header header;
-  header.kind = kind;
-  header.parts = parts;
-  header.body_bytes = body.size();
-  header.body_crc = crc32c(std::as_bytes(std::span(body)));
-  header.crc = crc32c(std::as_bytes(std::span(&header, 1)).first(28));
-  return raw(header) + body;
-}
-
-std::string lengths(std::initializer_list<std::uint64_t> values) {
-  std::string out;
-  for (auto value : values)
-    out += raw(value);
-  out.resize((out.size() + 15) / 16 * 16);
-  return out;
 }
 
 std::string error_of(const std::filesystem::path &path) {

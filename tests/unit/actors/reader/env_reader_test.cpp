@@ -6,9 +6,11 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include "runtime/file.hpp"
 #include "schema/recording_writer.hpp"
 #include "tests/support/actors.hpp"
 #include "tests/support/episodes.hpp"
+#include "tests/support/raw_records.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace millrace::test {
@@ -32,6 +34,7 @@ struct reader_fixture {
       recording_writer::create(folder / "r.mrec", "test").value();
   env_reader_options options{.index = 0, .count = 1, .vocab_size = 1000, .pace = 0, .sizes = {}};
   std::vector<std::unique_ptr<owned_actor>> readers;
+  std::string raw; ///< records, if not the writer's
 
   void write(frame_data episode) { BOOST_REQUIRE(file->append(sealed({std::move(episode)}))); }
   void write(const std::string &id, const std::string &group, const std::string &env = "math") {
@@ -43,11 +46,35 @@ struct reader_fixture {
     episode.group_size = 0;
     return episode;
   }
+  /// A record that names its episode and does not parse: its end counts a token too many.
+  void write_unparsable(frame_data data) {
+    data.finish->tokens += 1;
+    const auto body = encode(data).value().at(0);
+    flatbuffers::FlatBufferBuilder builder;
+    const std::vector extents{wire::Extent(1, 0, body.size())};
+    const std::vector frames{wire::CreateSealedFrame(
+        builder, builder.CreateVectorOfStructs(extents.data(), extents.size()))};
+    const auto index = finish_body<wire::SealedIndex>(
+        builder, wire::CreateSealedIndex(builder, builder.CreateVector(frames)));
+    raw += raw_record(record_kind::sealed_episode, {index, body});
+  }
+  void write_raw(const frame_data &data) {
+    raw += raw_record(record_kind::sealed_episode, sealed({data}).parts());
+  }
+  /// What the source holds by other code, and what the reader adds to it: the ledger is held
+  /// against both.
+  std::uint64_t expected_episodes() {
+    auto reader = recording_reader::open(folder / "r.mrec").value();
+    return count_recording(reader).episodes + counters->unparsed;
+  }
   void write_frame(const frame_data &data) { BOOST_REQUIRE(file->append(parsed(data))); }
 
   /// Reads what was written, with the permit to begin groups below this.
   void read(std::uint64_t below = everything) {
-    BOOST_REQUIRE(file->finish());
+    if (raw.empty())
+      BOOST_REQUIRE(file->finish());
+    else
+      BOOST_REQUIRE(write_file_atomically(folder / "r.mrec", file_header() + raw));
     for (; options.index < options.count; ++options.index)
       readers.push_back(std::make_unique<owned_actor>(world.system().spawn<env_reader>(
           world.context(), options, recording_reader::open(folder / "r.mrec").value(),
@@ -207,6 +234,35 @@ BOOST_AUTO_TEST_CASE(an_episode_beyond_the_size_of_its_group_is_refused_once_and
   BOOST_TEST(counters->surplus == 1U);
   BOOST_REQUIRE_EQUAL(refusals().size(), 1);
   BOOST_TEST(refusals()[0].find("has 2 episodes") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(a_record_that_does_not_parse_counts_for_its_group_and_in_the_balance) {
+  const auto key = some_key("math", "g0");
+  write_unparsable(some_episode("a", key));
+  write_raw(some_episode("b", key));
+  read();
+  BOOST_TEST(left.got<episode_rejected>().at(0).id == "a");
+  BOOST_TEST(left.got<episode_arrived>().size() == 1U);
+  BOOST_TEST(expected_episodes() == 2U);
+}
+
+BOOST_AUTO_TEST_CASE(a_record_that_does_not_parse_adds_nothing_if_another_of_its_episode_does) {
+  const auto key = some_key("math", "g0");
+  write_unparsable(some_episode("a", key));
+  write_raw(some_episode("a", key));
+  read();
+  BOOST_TEST(left.got<episode_rejected>().size() == 1U);
+  BOOST_TEST(expected_episodes() == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(a_surplus_record_that_does_not_parse_is_in_the_balance_too) {
+  const auto key = some_key("math", "g0"); // a group of 2
+  write_raw(some_episode("a", key));
+  write_raw(some_episode("b", key));
+  write_unparsable(some_episode("c", key));
+  read();
+  BOOST_TEST(counters->surplus == 1U);
+  BOOST_TEST(expected_episodes() == 3U);
 }
 
 BOOST_AUTO_TEST_CASE(a_refused_attempt_does_not_take_a_later_one_with_it) {
