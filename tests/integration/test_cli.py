@@ -318,6 +318,18 @@ trainer.ranks = 2
         with open("/dev/full", "w") as full:
             self.assert_fails(self.run_millrace(*args, stdout=full), 1, "standard output")
 
+    def test_a_full_disk_under_a_dump_is_told_and_not_that_other_ranks_were_lost_by_it(self):
+        path = self.synth()
+        for attempt in range(5):
+            done = self.run_millrace("run", self.config(), "--set", f"source.path={path}", "--set",
+                                     "trainer.ranks=4", "--dump", f"d{attempt}", file_bytes=10_000)
+            self.assert_fails(done, 1, "File too large")
+
+    def test_a_dump_does_not_mix_with_that_of_another_run(self):
+        args = ("run", self.config(), "--dump", "d")
+        self.assert_succeeds(self.run_millrace(*args))
+        self.assert_fails(self.run_millrace(*args), 2, "d holds the steps")
+
     def test_a_closed_standard_output_does_not_end_up_in_the_summary(self):
         done = self.run_millrace("run", self.config(), "--json", "q.json", close_stdout=True,
                                  stdout=None)
