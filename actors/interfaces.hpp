@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Every message between actors, once. They stay in the process; what they carry as `frame` or
-// `message` are the bodies of schema/*.fbs, ready for a wire. Order holds between one sender and
-// one receiver, and nowhere else.
+// Every message between actors, once. In a process they go by reference; those of `parcel` also go
+// between processes (actors/node/codec). What they carry as `frame` or `message` are the bodies of
+// schema/*.fbs. Order holds between one sender and one receiver, and, between processes, only
+// within a lane: "control" messages are small and never wait for credit, all others do.
 
 #include <compare>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "actors/packer/micro_batch.hpp"
+#include "actors/peer.hpp"
 #include "actors/planner/ledger.hpp"
 #include "actors/trainer/micro_batch_digest.hpp"
 #include "runtime/caf.hpp"
@@ -39,13 +42,14 @@ struct group_info {
 /// From the reader to itself: go on with the next records.
 struct read_more {};
 
-/// From the planner to every reader: groups with an ordinal below `below` may begin. Groups that
-/// have begun always go on. `below` never falls.
+/// From the planner to every reader, control: groups with an ordinal below `below` may begin. Groups
+/// that have begun always go on. `below` never falls.
 struct permit {
   std::uint64_t below;
 };
 
-/// From a reader to the planner: the next record begins group `ordinal`, which has no permit yet.
+/// From a reader to the planner, control: the next record begins group `ordinal`, which has no
+/// permit yet. Of this reader's groups, none below it is to come.
 struct permit_wanted {
   std::uint32_t reader;
   std::uint64_t ordinal;
@@ -95,7 +99,7 @@ struct source_ended {
 struct group_complete {
   group_ref group;
   frame header; ///< GroupHeader
-  caf::actor assembler;
+  peer assembler;
 };
 
 /// From a scorer to the planner.
@@ -103,7 +107,7 @@ struct group_scored {
   group_ref group;
   frame header;      ///< GroupHeader
   frame annotations; ///< GroupAnnotations
-  caf::actor assembler;
+  peer assembler;
 };
 
 /// Why a group ends without being scored.
@@ -119,11 +123,19 @@ struct group_tombstone {
   frame header; ///< GroupHeader, with what was there
   tombstone_reason reason;
   std::string why; ///< for people
-  caf::actor assembler;
+  peer assembler;
 };
 
-/// From the planner to an assembler: these groups are settled; forget them.
+/// From the planner to an assembler, control: it has the scores of these groups; no scorer needs to
+/// be asked again.
+struct groups_received {
+  std::vector<group_ref> groups;
+};
+
+/// From the planner to an assembler and to the reader of the groups, control: these groups are
+/// settled; forget them. At most most_refs groups.
 struct groups_settled {
+  static constexpr std::size_t most_refs = 2048; ///< keeps the message small
   std::vector<group_ref> groups;
 };
 
@@ -135,13 +147,19 @@ struct source_report {
   bool torn;
 };
 
-/// From a packer to an assembler: episodes of a group, by member. Answered by episodes_fetched, in
-/// the same order.
+/// From a packer to an assembler, control: episodes of a group, by member. Exactly one answer:
+/// episodes_fetched. Asking is the credit for the answer.
 struct fetch_episodes {
   group_ref group;
   std::vector<std::uint32_t> members;
+  peer packer;
+  std::uint64_t job = 0; ///< of the packer; stands in the answer
 };
+
+/// From an assembler to the packer that asked, in the order of fetch_episodes::members.
 struct episodes_fetched {
+  std::uint64_t job = 0;
+  group_ref group;
   std::vector<sealed_episode> episodes;
   std::string problem; ///< not empty: why there are none
 };
@@ -150,14 +168,15 @@ struct episodes_fetched {
 struct bin_group {
   group_ref group;
   frame annotations; ///< GroupAnnotations
-  caf::actor assembler;
+  peer assembler;
 };
 
 /// From the planner to a packer: gather this micro batch and send it to `feeder`.
 struct pack_bin {
   frame plan;                    ///< BinPlan
   std::vector<bin_group> groups; ///< in the order of BinPlan.groups
-  caf::actor feeder;
+  peer feeder;
+  std::uint64_t source_bytes = 0; ///< of the episodes that must be fetched for it, at most
 };
 
 /// From a packer to itself: all episodes of bin `job` are here.
@@ -165,12 +184,38 @@ struct bin_fetched {
   std::uint64_t job;
 };
 
-/// From a packer to a feeder.
+/// A micro batch's place.
+struct bin_ref {
+  std::uint64_t step = 0;
+  std::uint32_t rank = 0;
+  std::uint32_t index = 0;
+
+  auto operator<=>(const bin_ref &) const = default;
+};
+
+/// From a packer to a feeder, control: a micro batch is gathered. The feeder fetches it when it has
+/// room.
+struct micro_batch_ready {
+  bin_ref bin;
+  std::uint64_t bytes = 0;
+  peer packer;
+};
+
+/// From a feeder to the packer, control: send it. Asking is the credit for it.
+struct fetch_micro_batch {
+  bin_ref bin;
+  peer feeder;
+};
+
+/// From a packer to a feeder, on fetch_micro_batch.
 struct micro_batch_packed {
-  std::uint64_t step;
-  std::uint32_t rank;
-  std::uint32_t index;
+  bin_ref bin;
   message parts; ///< MicroBatch
+};
+
+/// From a feeder to the packer, control: the micro batch is here, or not needed; forget it.
+struct micro_batch_taken {
+  bin_ref bin;
 };
 
 /// From the planner to a feeder: step `step` has so many micro batches for this rank. Comes before
@@ -201,6 +246,13 @@ struct train_step {
   std::vector<micro_batch> micro_batches;
 };
 
+/// From a feeder to the planner, and from there to every feeder, control: what a rank tells all
+/// ranks so that their collective can meet (addresses). `value` is bytes.
+struct rank_notice {
+  std::string key;
+  std::string value;
+};
+
 /// Tokens of one step that each loss component trains, over all ranks.
 struct component_totals {
   std::int64_t rl = 0;
@@ -215,11 +267,49 @@ struct step_trained {
   component_totals totals;
 };
 
-/// From the supervisor to the planner, once: whom it works with. Until then it only collects.
+/// From the supervisor to the planner, once: whom it begins with. Until then it only collects.
 struct start_planner {
-  std::vector<caf::actor> readers;
-  std::vector<caf::actor> packers;
-  std::vector<caf::actor> feeders; ///< by rank
+  std::vector<peer> readers;
+  std::vector<peer> packers;
+  std::vector<peer> feeders; ///< by rank
+};
+
+/// From the process's node to those of its actors that work with this role: take it into use.
+struct peer_up {
+  role what;
+  peer who;
+};
+
+/// From the node: give it nothing new; what it has goes on.
+struct peer_draining {
+  role what;
+  peer who;
+};
+
+/// From the node: it is gone, and nothing will come from it any more. What it had must be done by
+/// another.
+struct peer_down {
+  role what;
+  peer who;
+  std::string why; ///< for people: "left", "lost: ..."
+};
+
+/// From the node: can_take() of a peer has become true.
+struct room_came {};
+
+/// From the supervisor to an actor: finish what you have, take nothing new, and answer `drained`
+/// when another could not need you any more.
+struct drain {};
+/// From an actor to its supervisor.
+struct drained {
+  std::string who;
+};
+
+/// From the planner to every process, control: it is hungry, or no more: nothing is packed beyond
+/// the step in training and no step can be cut. While it lasts, memory.limit does not stop groups
+/// that have begun.
+struct hunger {
+  bool hungry = false;
 };
 
 /// What a step came to.
@@ -262,6 +352,32 @@ struct run_failed {
   error what;
 };
 
+/// A message that goes to an actor of another process. The order is that of wire::ActorMessage:
+/// append only.
+struct parcel {
+  std::variant<frame_arrived, episode_arrived, episode_rejected, group_sized, source_ended,
+               permit_wanted, permit, hunger, group_complete, group_scored, group_tombstone,
+               groups_received, groups_settled, pack_bin, fetch_episodes, episodes_fetched,
+               micro_batch_ready, fetch_micro_batch, micro_batch_packed, micro_batch_taken,
+               stage_step, step_staged, commit_step, rank_notice, step_trained, run_failed>
+      what;
+};
+
+template <class Message> void peer::send(Message what) const {
+  if (local_) {
+    caf::anon_send(local_, std::move(what));
+  } else if constexpr (requires(parcel p) { std::get<Message>(p.what); }) {
+    MILLRACE_ASSERT(remote_, "a message to nobody");
+    remote_->send(parcel{std::move(what)});
+  } else {
+    MILLRACE_ASSERT(false, "{} is in another process and gets a message that stays in one",
+                    id_.name);
+  }
+}
+
+/// Sends a message to an actor, here or in another process.
+template <class Message> void tell(const peer &whom, Message what) { whom.send(std::move(what)); }
+
 } // namespace millrace
 
 MILLRACE_MESSAGE(millrace::read_more)
@@ -276,18 +392,30 @@ MILLRACE_MESSAGE(millrace::source_report)
 MILLRACE_MESSAGE(millrace::group_complete)
 MILLRACE_MESSAGE(millrace::group_scored)
 MILLRACE_MESSAGE(millrace::group_tombstone)
+MILLRACE_MESSAGE(millrace::groups_received)
 MILLRACE_MESSAGE(millrace::groups_settled)
 MILLRACE_MESSAGE(millrace::fetch_episodes)
 MILLRACE_MESSAGE(millrace::episodes_fetched)
 MILLRACE_MESSAGE(millrace::pack_bin)
 MILLRACE_MESSAGE(millrace::bin_fetched)
+MILLRACE_MESSAGE(millrace::micro_batch_ready)
+MILLRACE_MESSAGE(millrace::fetch_micro_batch)
 MILLRACE_MESSAGE(millrace::micro_batch_packed)
+MILLRACE_MESSAGE(millrace::micro_batch_taken)
 MILLRACE_MESSAGE(millrace::stage_step)
 MILLRACE_MESSAGE(millrace::step_staged)
 MILLRACE_MESSAGE(millrace::commit_step)
 MILLRACE_MESSAGE(millrace::train_step)
+MILLRACE_MESSAGE(millrace::rank_notice)
 MILLRACE_MESSAGE(millrace::step_trained)
 MILLRACE_MESSAGE(millrace::start_planner)
+MILLRACE_MESSAGE(millrace::peer_up)
+MILLRACE_MESSAGE(millrace::peer_draining)
+MILLRACE_MESSAGE(millrace::peer_down)
+MILLRACE_MESSAGE(millrace::room_came)
+MILLRACE_MESSAGE(millrace::drain)
+MILLRACE_MESSAGE(millrace::drained)
+MILLRACE_MESSAGE(millrace::hunger)
 MILLRACE_MESSAGE(millrace::step_done)
 MILLRACE_MESSAGE(millrace::run_finished)
 MILLRACE_MESSAGE(millrace::stop_run)
