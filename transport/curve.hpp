@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,13 +30,25 @@ struct curve_config {
   std::vector<allowed_peer> allowed;
 };
 
+/// 40 characters of the Z85 alphabet: what a key looks like.
+bool is_curve_key(std::string_view text) noexcept;
+
 /// Makes a new key pair in `folder` (created, if it is not there): secret.key (mode 0600),
-/// public.key, and `allowed` with one line that lets this key in under any role and name.
-/// Errors: conflict if a key is there already; io.
+/// public.key, and `allowed` with one line that lets this key in under any role and name. After an
+/// error nothing is left of it. Errors: conflict if one of the files is there already; io.
 result<curve_keys> make_keys(const std::filesystem::path &folder);
 
-/// Reads a folder of make_keys(). Lines of `allowed`: KEY ROLE[,ROLE...] [NAME]; # comments.
-/// Errors: not_found, bad_format with file and line, bad_value if secret.key can be read by others.
+/// Reads a folder of make_keys(). Lines of `allowed`: KEY ROLE[,ROLE...] [NAME]; * is any role, any
+/// name is meant by * and by none. A line, and a word after a blank, that starts with # begins a
+/// comment (make_keys() makes no such key). Errors: not_found, bad_format with file and line,
+/// bad_value if secret.key can be read by others or public.key is not that of secret.key.
 result<curve_config> load_keys(const std::filesystem::path &folder);
+
+/// The entry of a key; nullptr if it is not let in.
+const allowed_peer *find_key(const curve_config &config, std::string_view key) noexcept;
+
+/// Whether this key may say that it is `process` with all these roles.
+bool allows(const curve_config &config, std::string_view key, std::string_view process,
+            std::span<const std::string> roles) noexcept;
 
 } // namespace millrace

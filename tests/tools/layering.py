@@ -38,7 +38,7 @@ LIBRARIES = [
 ]
 # POSIX and processor headers; the standard library's have neither a dot nor a slash.
 SYSTEM = re.compile(r"[a-z_0-9]+|(sys|linux|netinet|arpa|net)/\w+\.h"
-                    r"|(fcntl|unistd|signal|poll|pthread|sched|dlfcn|termios|nmmintrin|immintrin)\.h")
+                    r"|(fcntl|unistd|ifaddrs|netdb|signal|poll|pthread|sched|dlfcn|termios|nmmintrin|immintrin)\.h")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
 
