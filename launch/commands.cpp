@@ -9,6 +9,7 @@
 #include "runtime/text_table.hpp"
 #include "schema/import/import.hpp"
 #include "schema/inspect.hpp"
+#include "transport/curve.hpp"
 
 namespace millrace {
 
@@ -58,6 +59,21 @@ int conform_command(const conform_request &request) {
   if (!outcome)
     return complain(outcome.error());
   return flush_and_exit(outcome->failed == 0 ? exit_ok : exit_failed);
+}
+
+int keygen_command(const keygen_request &request) {
+  const auto keys = make_keys(request.folder);
+  if (!keys)
+    return complain(keys.error());
+  const std::string folder = request.folder.string();
+  return print_and_exit(
+      fmt::format("public key: {}\n"
+                  "in the config of every process: curve.folder = \"{}\"\n"
+                  "  and, the directory's public key: curve.directory_key = \"{}\"\n"
+                  "one folder for all: copy {} to every host, keep secret.key at mode 0600\n"
+                  "one for each: a line KEY ROLE[,ROLE...] [NAME] in {}/allowed for every key that "
+                  "may come in\n",
+                  keys->public_key, folder, keys->public_key, folder, folder));
 }
 
 } // namespace millrace

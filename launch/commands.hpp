@@ -37,4 +37,9 @@ struct conform_request {
 };
 int conform_command(const conform_request &request);
 
+struct keygen_request {
+  std::filesystem::path folder;
+};
+int keygen_command(const keygen_request &request);
+
 } // namespace millrace

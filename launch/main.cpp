@@ -24,6 +24,7 @@ constexpr std::string_view examples = R"(Examples:
   millrace inspect traces.mrec                           what is in it; --json for programs
   millrace run config/quickstart.toml --set source.path=traces.mrec
   millrace conform tests/golden                          run golden vectors
+  millrace keygen keys                                   CURVE keys for links between hosts
 
 Exit codes: 0 success, 1 failed work, 2 bad use or config.)";
 
@@ -47,6 +48,7 @@ public:
     add_synth();
     add_inspect();
     add_conform();
+    add_keygen();
     app_.footer(std::string(examples)); // last: the commands would inherit it
   }
 
@@ -73,6 +75,8 @@ public:
       return inspect_command(inspect_);
     if (conform_cli_->parsed())
       return conform_command(conform_);
+    if (keygen_cli_->parsed())
+      return keygen_command(keygen_);
     return complain(error{errc::bad_argument, "no command is given; see millrace --help"});
   }
 
@@ -128,9 +132,15 @@ private:
         ->required();
   }
 
+  void add_keygen() {
+    keygen_cli_ = app_.add_subcommand("keygen", "Make CURVE keys for links between hosts");
+    keygen_cli_->add_option("DIR", keygen_.folder, "Folder to make them in")->required();
+  }
+
   std::vector<std::string_view> commands() const {
     std::vector<std::string_view> names;
-    for (const CLI::App *each : {run_cli_, import_cli_, synth_cli_, inspect_cli_, conform_cli_})
+    for (const CLI::App *each :
+         {run_cli_, import_cli_, synth_cli_, inspect_cli_, conform_cli_, keygen_cli_})
       names.push_back(each->get_name());
     return names;
   }
@@ -160,11 +170,13 @@ private:
   CLI::App *synth_cli_ = nullptr;
   CLI::App *inspect_cli_ = nullptr;
   CLI::App *conform_cli_ = nullptr;
+  CLI::App *keygen_cli_ = nullptr;
   run_request run_;
   import_request import_;
   synth_request synth_;
   inspect_request inspect_;
   conform_request conform_;
+  keygen_request keygen_;
 };
 
 } // namespace

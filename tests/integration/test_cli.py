@@ -359,6 +359,36 @@ class Conform(Case):
         self.assertTrue(done.stdout.endswith("0 passed, 1 failed\n"), done.stdout)
 
 
+class Keygen(Case):
+    def test_new_keys_are_made_and_the_public_one_is_printed(self):
+        done = self.run_millrace("keygen", "a/keys")
+        self.assert_succeeds(done)
+        keys = self.dir / "a/keys"
+        public = (keys / "public.key").read_text().strip()
+        self.assertIn(f"public key: {public}\n", done.stdout)
+        self.assertIn('curve.folder = "a/keys"', done.stdout)
+        self.assertIn(f'curve.directory_key = "{public}"', done.stdout)
+        self.assertNotIn((keys / "secret.key").read_text().strip(), done.stdout)
+        self.assertEqual(stat.S_IMODE((keys / "secret.key").stat().st_mode), 0o600)
+        self.assertEqual(sorted(os.listdir(keys)), ["allowed", "public.key", "secret.key"])
+
+    def test_keys_that_are_there_are_kept(self):
+        self.assert_succeeds(self.run_millrace("keygen", "k"))
+        before = (self.dir / "k/secret.key").read_bytes()
+        self.assert_fails(self.run_millrace("keygen", "k"), 1, "secret.key", "there already")
+        self.assertEqual((self.dir / "k/secret.key").read_bytes(), before)
+
+    def test_a_place_where_nothing_can_be_made_is_named(self):
+        (self.dir / "f").touch()
+        self.assert_fails(self.run_millrace("keygen", "f"), 1, "'f'")
+        self.assert_fails(self.run_millrace("keygen", "f/k"), 1, "'f/k'")
+        self.assert_fails(self.run_millrace("keygen"), 2, "DIR")
+
+    def test_a_full_disk_leaves_no_keys(self):
+        self.assert_fails(self.run_millrace("keygen", "k", file_bytes=50), 1, "File too large")
+        self.assertEqual(os.listdir(self.dir / "k"), [])
+
+
 class Synth(Case):
     def test_the_same_seed_gives_the_same_bytes_and_another_does_not(self):
         def made(seed):
@@ -386,7 +416,7 @@ class Synth(Case):
         self.assertEqual(stat.S_IMODE(self.synth().stat().st_mode), 0o666 & ~mask)
 
 
-COMMANDS = ["run", "import", "synth", "inspect", "conform"]
+COMMANDS = ["run", "import", "synth", "inspect", "conform", "keygen"]
 
 if __name__ == "__main__":
     harness.main()
