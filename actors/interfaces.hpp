@@ -6,6 +6,7 @@
 // schema/*.fbs. Order holds between one sender and one receiver, and, between processes, only
 // within a lane: "control" messages are small and never wait for credit, all others do.
 
+#include <chrono>
 #include <compare>
 #include <cstdint>
 #include <memory>
@@ -182,6 +183,11 @@ struct pack_bin {
 /// From a packer to itself: all episodes of bin `job` are here.
 struct bin_fetched {
   std::uint64_t job;
+};
+
+/// From a packer or a feeder to itself: memory was short; look whether it is still.
+struct look_for_room {
+  static constexpr std::chrono::milliseconds pause{10};
 };
 
 /// A micro batch's place.
@@ -398,6 +404,7 @@ MILLRACE_MESSAGE(millrace::fetch_episodes)
 MILLRACE_MESSAGE(millrace::episodes_fetched)
 MILLRACE_MESSAGE(millrace::pack_bin)
 MILLRACE_MESSAGE(millrace::bin_fetched)
+MILLRACE_MESSAGE(millrace::look_for_room)
 MILLRACE_MESSAGE(millrace::micro_batch_ready)
 MILLRACE_MESSAGE(millrace::fetch_micro_batch)
 MILLRACE_MESSAGE(millrace::micro_batch_packed)

@@ -4,6 +4,7 @@
 #include <compare>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -28,6 +29,7 @@ enum class role : std::uint8_t {
 
 /// "env-reader" and so on.
 std::string_view to_string(role what) noexcept;
+std::optional<role> role_of(std::string_view name) noexcept;
 
 /// Names an actor in the whole run. Incarnation 0: whichever is there under that name.
 struct peer_id {
@@ -37,6 +39,9 @@ struct peer_id {
   auto operator<=>(const peer_id &) const = default;
   bool operator==(const peer_id &) const = default;
 };
+
+/// The number that a name ends with: 2 of "env-reader-2".
+std::optional<std::uint32_t> number_in(std::string_view name) noexcept;
 
 struct parcel;
 
@@ -84,5 +89,10 @@ private:
   caf::actor local_;
   std::shared_ptr<remote_peer> remote_;
 };
+
+/// How others address this actor.
+inline peer self_of(stage_actor &self) {
+  return {{self.name(), self.context().incarnation}, caf::actor(&self)};
+}
 
 } // namespace millrace

@@ -40,6 +40,10 @@ struct run_counters {
   std::atomic<std::uint64_t> late{0};       ///< episodes of a group that was closed already
   std::atomic<std::uint64_t> groups_open{0};
 
+  // planner, feeders
+  /// Groups and micro batches that were made twice, since who made them first was lost.
+  std::atomic<std::uint64_t> repeats{0};
+
   // scorers, planner, feeders, trainers
   std::atomic<std::uint64_t> tombstones{0}; ///< groups that ended outside a step and unscored
   std::atomic<std::uint64_t> groups_scored{0};

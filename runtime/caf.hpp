@@ -31,6 +31,8 @@ namespace millrace {
 
 /// What every actor of a process shares. Thread: any; its parts are safe by themselves.
 struct actor_context {
+  /// Of this process: larger for a later start under the same name. 0: nobody else is there.
+  std::uint64_t incarnation = 0;
   std::shared_ptr<turn_meter> turns = std::make_shared<turn_meter>();
   std::shared_ptr<schedule_fuzzer> fuzzer; ///< null but in tests of the schedule
 };
@@ -50,6 +52,7 @@ public:
   }
 
   const char *name() const override { return name_.c_str(); }
+  const actor_context &context() const noexcept { return context_; }
 
 protected:
   /// The handler of one message: on(&planner::take_scored).

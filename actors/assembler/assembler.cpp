@@ -10,13 +10,19 @@ namespace millrace {
 assembler::assembler(caf::actor_config &config, const actor_context &context,
                      assembler_options options, assembler_peers peers,
                      std::shared_ptr<run_counters> counters)
-    : stage_actor(config, context, fmt::format("assembler {}", options.index)), options_(options),
-      peers_(std::move(peers)), counters_(std::move(counters)) {}
+    : stage_actor(config, context, options.name), options_(std::move(options)),
+      peers_(std::move(peers)), counters_(std::move(counters)) {
+  for (const auto &scorer : peers_.scorers)
+    scorers_.push_back({scorer});
+}
 
 caf::behavior assembler::make_behavior() {
-  return {on(&assembler::take_frame), on(&assembler::take_episode), on(&assembler::take_rejected),
-          on(&assembler::take_size),  on(&assembler::take_end),     on(&assembler::settle),
-          on(&assembler::fetch)};
+  return {on(&assembler::take_frame),     on(&assembler::take_episode),
+          on(&assembler::take_rejected),  on(&assembler::take_size),
+          on(&assembler::take_end),       on(&assembler::settle),
+          on(&assembler::forget_headers), on(&assembler::fetch),
+          on(&assembler::take_up),        on(&assembler::take_draining),
+          on(&assembler::take_down),      on(&assembler::finish)};
 }
 
 /// The group to put something into; null if it is complete or closed already: then it came too
@@ -156,13 +162,75 @@ void assembler::complete_if_full(group_ref ref, group &where) {
   where.complete = true;
   auto header = header_of(ref, where);
   if (!header) {
-    send(peers_.planner,
-         group_tombstone{ref, bare_header_of(ref, where), tombstone_reason::unscored,
-                         header.error().message, caf::actor(this)});
+    tell(peers_.planner, group_tombstone{ref, bare_header_of(ref, where),
+                                         tombstone_reason::unscored, header.error().message,
+                                         self_of(*this)});
     return;
   }
-  send(peers_.scorers[next_scorer_++ % peers_.scorers.size()],
-       group_complete{ref, std::move(*header), caf::actor(this)});
+  where.header = std::move(*header);
+  ask_scorer(ref, where);
+}
+
+/// The scorer with the fewest groups takes it: one that has stopped answering gets no more than its
+/// share. Without any the group waits.
+void assembler::ask_scorer(group_ref ref, group &where) {
+  scorer_state *best = nullptr;
+  for (auto &one : scorers_)
+    if (!one.draining && (best == nullptr || one.asked < best->asked))
+      best = &one;
+  if (best == nullptr)
+    return;
+  ++best->asked;
+  where.scorer = best->who;
+  tell(best->who, group_complete{ref, where.header, self_of(*this)});
+}
+
+/// The planner has the group's scores, or never will.
+void assembler::release_scorer(group &where) {
+  for (auto &one : scorers_)
+    if (one.who == where.scorer)
+      --one.asked;
+  where.scorer = {};
+  where.header = {};
+}
+
+void assembler::forget_headers(const groups_received &in) {
+  for (auto ref : in.groups)
+    if (const auto found = groups_.find(ref); found != groups_.end() && found->second.scorer)
+      release_scorer(found->second);
+}
+
+void assembler::take_up(const peer_up &in) {
+  if (in.what != role::scorer)
+    return;
+  scorers_.push_back({in.who});
+  for (auto &[ref, where] : groups_)
+    if (!where.header.empty() && !where.scorer)
+      ask_scorer(ref, where);
+}
+
+void assembler::take_draining(const peer_draining &in) {
+  for (auto &one : scorers_)
+    one.draining = one.draining || one.who == in.who;
+}
+
+void assembler::take_down(const peer_down &in) {
+  std::erase_if(scorers_, [&](const auto &one) { return one.who == in.who; });
+  for (auto &[ref, where] : groups_)
+    if (where.scorer && where.scorer == in.who) {
+      where.scorer = {};
+      ask_scorer(ref, where);
+    }
+}
+
+void assembler::finish(const drain &) {
+  draining_ = true;
+  leave_if_idle();
+}
+
+void assembler::leave_if_idle() {
+  if (draining_ && groups_.empty())
+    tell(peers_.supervisor, drained{name()});
 }
 
 result<frame> assembler::header_of(group_ref ref, const group &where) const {
@@ -212,21 +280,27 @@ void assembler::expire(group_ref ref, group &where) {
                  ? std::string("its size is not known: set env.NAME.group_size")
                  : fmt::format("{} of {} episodes came", where.done, where.info->size);
   auto header = header_of(ref, where);
-  send(peers_.planner,
+  tell(peers_.planner,
        group_tombstone{ref, header ? std::move(*header) : bare_header_of(ref, where),
-                       tombstone_reason::expired, std::move(why), caf::actor(this)});
+                       tombstone_reason::expired, std::move(why), self_of(*this)});
 }
 
 void assembler::settle(const groups_settled &in) {
   for (auto ref : in.groups)
-    if (groups_.erase(ref) > 0) {
+    if (const auto found = groups_.find(ref); found != groups_.end()) {
+      if (found->second.scorer)
+        release_scorer(found->second);
+      groups_.erase(found);
       closed_.insert(ref);
       --counters_->groups_open;
     }
+  leave_if_idle();
 }
 
-episodes_fetched assembler::fetch(const fetch_episodes &in) {
-  episodes_fetched out;
+void assembler::fetch(const fetch_episodes &in) { tell(in.packer, look_up(in)); }
+
+episodes_fetched assembler::look_up(const fetch_episodes &in) const {
+  episodes_fetched out{.job = in.job, .group = in.group, .episodes = {}, .problem = {}};
   const auto found = groups_.find(in.group);
   if (found == groups_.end()) {
     out.problem = fmt::format("{} does not hold group {}", name(), in.group.ordinal);

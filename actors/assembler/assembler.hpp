@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "actors/assembler/group_header.hpp"
@@ -14,14 +15,15 @@
 namespace millrace {
 
 struct assembler_options {
-  std::uint32_t index = 0;
+  std::string name = "assembler-0";
   std::uint32_t readers = 1; ///< so many must end before groups are closed as incomplete
   std::uint64_t seq_len = 0; ///< what a sample keeps, for the headers
 };
 
 struct assembler_peers {
-  std::vector<caf::actor> scorers;
-  caf::actor planner;
+  std::vector<peer> scorers; ///< to begin with
+  peer planner;
+  peer supervisor{};
 };
 
 /// Joins frames to episodes and episodes to groups, sends the headers of complete groups on, and
@@ -31,7 +33,8 @@ struct assembler_peers {
 ///                                 +-----------end of data--------^   (tombstone)
 ///
 /// What comes for a complete or closed group is late; what comes twice is a duplicate: both are
-/// counted and dropped.
+/// counted and dropped. A complete group goes to the scorer with the fewest groups; if that is lost
+/// before the planner has the answer, to another.
 class assembler : public stage_actor {
 public:
   assembler(caf::actor_config &config, const actor_context &context, assembler_options options,
@@ -53,6 +56,13 @@ private:
     std::map<std::uint32_t, member> members; ///< by place in the group
     std::uint32_t done = 0;
     bool complete = false;
+    frame header;          ///< complete: until the planner has the group
+    peer scorer;           ///< who was asked; none: nobody is there, or a tombstone went instead
+  };
+  struct scorer_state {
+    peer who;
+    std::uint64_t asked = 0; ///< groups that it has and the planner has not
+    bool draining = false;
   };
 
   void take_frame(const frame_arrived &in);
@@ -61,13 +71,22 @@ private:
   void take_size(const group_sized &in);
   void take_end(const source_ended &in);
   void settle(const groups_settled &in);
-  episodes_fetched fetch(const fetch_episodes &in);
+  void forget_headers(const groups_received &in);
+  void fetch(const fetch_episodes &in);
+  void take_up(const peer_up &in);
+  void take_draining(const peer_draining &in);
+  void take_down(const peer_down &in);
+  void finish(const drain &);
 
   group *open(group_ref ref, const std::shared_ptr<const group_info> &info);
   member *open_member(group &where, std::uint32_t place, std::uint32_t attempt);
   void join(group_ref ref, group &where, member &one);
   void finish_member(group_ref ref, group &where, member &one, group_member result);
   void complete_if_full(group_ref ref, group &where);
+  void ask_scorer(group_ref ref, group &where);
+  void release_scorer(group &where);
+  void leave_if_idle();
+  episodes_fetched look_up(const fetch_episodes &in) const;
   void expire(group_ref ref, group &where);
   result<frame> header_of(group_ref ref, const group &where) const;
   frame bare_header_of(group_ref ref, const group &where) const;
@@ -79,7 +98,8 @@ private:
   std::map<group_ref, group> groups_; ///< open and complete
   std::set<group_ref> closed_;        ///< settled
   std::set<std::uint32_t> ended_;     ///< readers
-  std::size_t next_scorer_ = 0;
+  std::vector<scorer_state> scorers_;
+  bool draining_ = false;
 };
 
 } // namespace millrace

@@ -5,68 +5,141 @@
 
 namespace millrace {
 
-packer::packer(caf::actor_config &config, const actor_context &context, std::uint32_t index,
-               caf::actor supervisor, std::shared_ptr<run_counters> counters)
-    : stage_actor(config, context, fmt::format("packer {}", index)),
-      supervisor_(std::move(supervisor)), counters_(std::move(counters)) {}
+namespace {
 
-caf::behavior packer::make_behavior() { return {on(&packer::take_bin), on(&packer::gather_bin)}; }
+bin_ref bin_of(const wire::BinPlan &plan) { return {plan.step(), plan.rank(), plan.index()}; }
 
-void packer::take_bin(const pack_bin &in) {
-  if (const auto started = start(in); !started)
-    give_up(started.error());
+std::uint64_t size_of(const message &parts) {
+  std::uint64_t sum = 0;
+  for (const auto &part : parts)
+    sum += part.size();
+  return sum;
 }
 
-status packer::start(const pack_bin &in) {
+} // namespace
+
+packer::packer(caf::actor_config &config, const actor_context &context, packer_options options,
+               peer supervisor, std::shared_ptr<run_counters> counters)
+    : stage_actor(config, context, options.name), options_(std::move(options)),
+      supervisor_(std::move(supervisor)), counters_(std::move(counters)) {}
+
+caf::behavior packer::make_behavior() {
+  return {on(&packer::take_bin), on(&packer::store),      on(&packer::gather_bin),
+          on(&packer::give),     on(&packer::forget),     on(&packer::look_again),
+          on(&packer::finish)};
+}
+
+void packer::take_bin(const pack_bin &in) {
+  auto work = read_order(in);
+  if (!work) {
+    give_up(work.error());
+    return;
+  }
+  const auto bin = bin_of(*work->plan);
+  if (const auto done = gathered_.find(bin); done != gathered_.end()) {
+    announce(bin, done->second);
+    return;
+  }
+  if (const auto old = jobs_.find(bin); old != jobs_.end()) {
+    numbers_.erase(old->second.number);
+    jobs_.erase(old);
+  }
+  jobs_.emplace(bin, std::move(*work));
+  begin_what_fits();
+}
+
+result<packer::job> packer::read_order(const pack_bin &in) const {
   auto plan = parse<wire::BinPlan>(in.plan);
   if (!plan)
     return tl::unexpected(std::move(plan).error());
-  const auto needed = episodes_needed(**plan);
+  auto needed = episodes_needed(**plan);
   if (!needed)
     return tl::unexpected(needed.error());
   if (needed->size() != in.groups.size())
     return fail(errc::bad_value, "a bin lists {} groups and comes with {}", needed->size(),
                 in.groups.size());
-  job work{.plan = std::move(*plan), .feeder = in.feeder, .groups = {}, .missing = needed->size()};
+  job work{.plan = std::move(*plan), .order = in, .needed = std::move(*needed), .groups = {}};
   for (const auto &group : in.groups) {
     auto annotations = parse<wire::GroupAnnotations>(group.annotations);
     if (!annotations)
       return tl::unexpected(std::move(annotations).error());
     work.groups.push_back({std::move(*annotations), {}});
   }
-  const auto id = next_job_++;
-  jobs_.emplace(id, std::move(work));
-  for (std::size_t i = 0; i < in.groups.size(); ++i) {
-    const auto &members = (*needed)[i];
-    request(in.groups[i].assembler, caf::infinite, fetch_episodes{in.groups[i].group, members})
-        .then([this, id, i,
-               members](const episodes_fetched &answer) { store(id, i, members, answer); },
-              [this](const caf::error &why) {
-                give_up({errc::peer_lost, "an assembler is gone: " + caf::to_string(why)});
-              });
-  }
-  return {};
+  return work;
 }
 
-void packer::store(std::uint64_t id, std::size_t group, const std::vector<std::uint32_t> &members,
-                   const episodes_fetched &answer) {
-  if (!answer.problem.empty()) {
-    give_up({errc::not_found, answer.problem});
+/// The first bin of the lowest step must never wait for memory that only a later one could free.
+bool packer::may_begin(const bin_ref &bin, const job &work) const {
+  if (counters_->memory->held + work.order.source_bytes <= options_.memory_limit)
+    return true;
+  return numbers_.empty() && (gathered_.empty() || bin.step <= gathered_.begin()->first.step);
+}
+
+void packer::begin_what_fits() {
+  for (auto &[bin, work] : jobs_) {
+    if (work.number != 0)
+      continue;
+    if (!may_begin(bin, work)) {
+      if (!std::exchange(looking_, true))
+        delayed_send(this, look_for_room::pause, look_for_room{});
+      return;
+    }
+    fetch(work);
+    numbers_.emplace(work.number, bin);
+  }
+}
+
+void packer::look_again(const look_for_room &) {
+  looking_ = false;
+  begin_what_fits();
+}
+
+void packer::fetch(job &work) {
+  work.number = ++last_number_;
+  work.missing = work.needed.size();
+  for (std::size_t i = 0; i < work.needed.size(); ++i)
+    tell(work.order.groups[i].assembler, fetch_episodes{work.order.groups[i].group, work.needed[i],
+                                                        self_of(*this), work.number});
+  if (work.missing == 0) // a dummy that draws on nothing
+    send(this, bin_fetched{work.number});
+}
+
+void packer::store(const episodes_fetched &in) {
+  const auto known = numbers_.find(in.job);
+  if (known == numbers_.end())
+    return; // the bin was sent anew, and is fetched from somewhere else
+  if (!in.problem.empty()) {
+    give_up({errc::not_found, in.problem});
     return;
   }
-  auto &work = jobs_.at(id);
-  for (std::size_t i = 0; i < members.size(); ++i)
-    work.groups[group].episodes.emplace(members[i], answer.episodes[i]);
-  if (--work.missing == 0)
-    send(this, bin_fetched{id});
+  auto &work = jobs_.at(known->second);
+  for (std::size_t i = 0; i < work.order.groups.size(); ++i) {
+    if (work.order.groups[i].group != in.group)
+      continue;
+    if (in.episodes.size() != work.needed[i].size() || !work.groups[i].episodes.empty()) {
+      give_up({errc::conflict, fmt::format("{} episodes of group {} came, {} were asked for",
+                                           in.episodes.size(), in.group.ordinal,
+                                           work.needed[i].size())});
+      return;
+    }
+    for (std::size_t k = 0; k < in.episodes.size(); ++k)
+      work.groups[i].episodes.emplace(work.needed[i][k], in.episodes[k]);
+    if (--work.missing == 0)
+      send(this, bin_fetched{in.job});
+    return;
+  }
 }
 
 void packer::gather_bin(const bin_fetched &in) {
+  const auto known = numbers_.find(in.job);
+  if (known == numbers_.end())
+    return;
   const stage_meter::timer timer(counters_->stages.pack);
-  const auto node = jobs_.extract(in.job);
+  const auto bin = known->second;
+  const auto node = jobs_.extract(bin);
+  numbers_.erase(known);
   const auto &work = node.mapped();
-  const auto &plan = *work.plan;
-  auto sources = make_bin_sources(plan, work.groups);
+  auto sources = make_bin_sources(*work.plan, work.groups);
   if (!sources) {
     give_up(sources.error());
     return;
@@ -76,11 +149,38 @@ void packer::gather_bin(const bin_fetched &in) {
     give_up(parts.error());
     return;
   }
-  for (const auto &part : *parts)
-    counters_->stages.pack.bytes += part.size();
-  send(work.feeder, micro_batch_packed{plan.step(), plan.rank(), plan.index(), std::move(*parts)});
+  counters_->stages.pack.bytes += size_of(*parts);
+  const auto at = gathered_.emplace(bin, gathered{std::move(*parts), work.order.feeder}).first;
+  announce(bin, at->second);
+  begin_what_fits();
 }
 
-void packer::give_up(const error &why) { send(supervisor_, run_failed{name(), why}); }
+void packer::announce(const bin_ref &bin, const gathered &what) {
+  tell(what.feeder, micro_batch_ready{bin, size_of(what.parts), self_of(*this)});
+}
+
+void packer::give(const fetch_micro_batch &in) {
+  // One that is not here was taken: the question crossed the answer.
+  if (const auto found = gathered_.find(in.bin); found != gathered_.end())
+    tell(in.feeder, micro_batch_packed{in.bin, found->second.parts});
+}
+
+void packer::forget(const micro_batch_taken &in) {
+  gathered_.erase(in.bin);
+  begin_what_fits();
+  leave_if_idle();
+}
+
+void packer::finish(const drain &) {
+  draining_ = true;
+  leave_if_idle();
+}
+
+void packer::leave_if_idle() {
+  if (draining_ && jobs_.empty() && gathered_.empty())
+    tell(supervisor_, drained{name()});
+}
+
+void packer::give_up(const error &why) { tell(supervisor_, run_failed{name(), why}); }
 
 } // namespace millrace

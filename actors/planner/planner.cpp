@@ -9,27 +9,79 @@
 namespace millrace {
 
 planner::planner(caf::actor_config &config, const actor_context &context, planner_options options,
-                 caf::actor supervisor, std::shared_ptr<run_counters> counters)
+                 peer supervisor, std::shared_ptr<run_counters> counters)
     : stage_actor(config, context, "planner"), options_(std::move(options)),
       supervisor_(std::move(supervisor)), counters_(std::move(counters)) {}
 
 caf::behavior planner::make_behavior() {
-  return {on(&planner::start),        on(&planner::take_scored), on(&planner::take_tombstone),
-          on(&planner::take_wish),    on(&planner::take_end),    on(&planner::take_staged),
-          on(&planner::take_trained), on(&planner::stop)};
+  return {on(&planner::start),        on(&planner::take_scored),   on(&planner::take_tombstone),
+          on(&planner::take_wish),    on(&planner::take_end),      on(&planner::take_staged),
+          on(&planner::take_trained), on(&planner::stop),          on(&planner::take_up),
+          on(&planner::take_down),    on(&planner::take_draining), on(&planner::hear)};
 }
 
 void planner::on_exit() {
-  peers_ = {};
+  readers_.clear();
+  packers_.clear();
+  feeders_.clear();
   waiting_.clear();
   queue_.clear();
   steps_.clear();
 }
 
 void planner::start(const start_planner &in) {
-  peers_ = in;
-  started_ = true;
+  readers_ = in.readers;
+  for (const auto &one : in.packers)
+    packers_.push_back({one});
+  feeders_ = in.feeders;
   pump();
+}
+
+void planner::take_up(const peer_up &in) {
+  const auto place = number_in(in.who.id().name);
+  const auto put = [&](std::vector<peer> &list) {
+    MILLRACE_ASSERT(place, "{} has no number", in.who.id().name);
+    list.resize(std::max(list.size(), std::size_t{*place} + 1));
+    list[*place] = in.who;
+  };
+  if (in.what == role::env_reader) {
+    put(readers_);
+    tell(in.who, permit{permitted_below_});
+    tell(in.who, hunger{told_hungry_});
+  } else if (in.what == role::trainer) {
+    put(feeders_);
+    for (const auto &notice : notices_)
+      tell(in.who, notice);
+  } else if (in.what == role::packer) {
+    packers_.push_back({in.who});
+    give_orphans();
+  }
+  pump();
+}
+
+void planner::take_draining(const peer_draining &in) {
+  for (auto &one : packers_)
+    one.draining = one.draining || one.who == in.who;
+}
+
+/// What a packer had and no feeder has staged is gathered by another.
+void planner::take_down(const peer_down &in) {
+  if (in.what != role::packer)
+    return;
+  std::erase_if(packers_, [&](const auto &one) { return one.who == in.who; });
+  for (auto &[number, step] : steps_)
+    for (auto &[bin, order] : step.bins)
+      if (order.packer && order.packer == in.who)
+        order.packer = {};
+  give_orphans();
+}
+
+/// The ranks tell each other where they are.
+void planner::hear(const rank_notice &in) {
+  notices_.push_back(in);
+  for (const auto &feeder : feeders_)
+    if (feeder)
+      tell(feeder, in);
 }
 
 void planner::take_scored(const group_scored &in) {
@@ -47,12 +99,16 @@ void planner::take_tombstone(const group_tombstone &in) {
   receive(in.group, std::move(group), in.assembler);
 }
 
-void planner::receive(group_ref ref, result<ready_group> group, const caf::actor &assembler) {
+void planner::receive(group_ref ref, result<ready_group> group, const peer &assembler) {
   if (!group) {
     give_up(group.error());
     return;
   }
-  ++received_;
+  tell(assembler, groups_received{{ref}});
+  if (!received_.insert(ref).second) {
+    receive_again(ref, assembler);
+    return;
+  }
   backlog_traces_ += group->kept_traces;
   backlog_tokens_ += group->kept_tokens;
   queued_group queued{ref, std::move(*group), assembler};
@@ -61,6 +117,46 @@ void planner::receive(group_ref ref, result<ready_group> group, const caf::actor
   else
     enqueue(std::move(queued));
   pump();
+}
+
+/// A group that is here comes again when its scorer or its assembler was lost: the work was done
+/// twice, with the same result. If its bytes are with another assembler now, packers must know.
+void planner::receive_again(group_ref ref, const peer &assembler) {
+  ++counters_->repeats;
+  for (auto &[number, step] : steps_)
+    for (auto &group : step.groups)
+      if (group.ref == ref) {
+        if (step.committed)
+          tell_settled(assembler, {ref});
+        else if (group.assembler != assembler)
+          relocate(step, ref, group.assembler = assembler);
+        return;
+      }
+  if (auto *waiting = find(ref); waiting != nullptr)
+    waiting->assembler = assembler;
+  else
+    tell_settled(assembler, {ref});
+}
+
+void planner::relocate(step_state &step, group_ref ref, const peer &assembler) {
+  for (auto &[bin, order] : step.bins) {
+    bool moved = false;
+    for (auto &group : order.order.groups)
+      if (group.group == ref) {
+        group.assembler = assembler;
+        moved = true;
+      }
+    if (moved && order.packer)
+      tell(order.packer, order.order);
+  }
+}
+
+/// A group that waits for a step.
+planner::queued_group *planner::find(group_ref ref) {
+  if (const auto found = waiting_.find(ref); found != waiting_.end())
+    return &found->second;
+  const auto found = std::ranges::find(queue_, ref, &queued_group::ref);
+  return found == queue_.end() ? nullptr : &*found;
 }
 
 void planner::take_wish(const permit_wanted &in) {
@@ -83,7 +179,7 @@ void planner::stop(const stop_run &in) {
 
 /// Everything that new information may make possible, in an order in which one pass is enough.
 void planner::pump() {
-  if (!started_ || finished_)
+  if (finished_)
     return;
   while (!waiting_.empty() && waiting_.begin()->first.ordinal == next_ordinal_) {
     enqueue(std::move(waiting_.extract(waiting_.begin()).mapped()));
@@ -94,6 +190,7 @@ void planner::pump() {
   finish_if_done();
   if (!finished_)
     give_permits();
+  tell_hunger();
   counters_->backlog_traces = backlog_traces_;
 }
 
@@ -101,7 +198,7 @@ void planner::pump() {
 void planner::enqueue(queued_group group) {
   if (group.scored.samples.empty()) {
     enter(group, group.scored.end);
-    send(group.assembler, groups_settled{{group.ref}});
+    settle({std::move(group)});
     return;
   }
   queue_traces_ += group.scored.kept_traces;
@@ -110,7 +207,7 @@ void planner::enqueue(queued_group group) {
 }
 
 bool planner::all_received() const {
-  return ended_.size() == options_.readers && received_ == source_groups_;
+  return ended_.size() == options_.readers && received_.size() == source_groups_;
 }
 
 /// No step will be begun any more.
@@ -118,8 +215,20 @@ bool planner::ending() const {
   return stopping_ || (options_.max_steps != 0 && next_step_ > options_.max_steps);
 }
 
+/// Somebody gathers, and every rank is there.
+bool planner::ready_to_pack() const {
+  return feeders_.size() == options_.plan.ranks &&
+         std::ranges::all_of(feeders_, [](const auto &one) { return bool{one}; }) &&
+         std::ranges::any_of(packers_, [](const auto &one) { return !one.draining; });
+}
+
 bool planner::can_cut() const {
-  if (ending() || queue_.empty() || steps_.size() > options_.limits.lookahead)
+  return has_batch() && steps_.size() <= options_.limits.lookahead && ready_to_pack();
+}
+
+/// The queue has what a step takes.
+bool planner::has_batch() const {
+  if (ending() || queue_.empty())
     return false;
   const bool full = options_.batch.traces != 0 ? queue_traces_ >= options_.batch.traces
                                                : queue_tokens_ >= options_.batch.tokens;
@@ -179,39 +288,59 @@ void planner::start_step(step_state step) {
           step.report.tokens += piece.tokens;
         }
     }
-  send_bins(step, *bins);
   ++counters_->steps_cut;
-  steps_.emplace(step.report.step, std::move(step));
+  send_bins(steps_.emplace(step.report.step, std::move(step)).first->second, *bins);
 }
 
 /// Whole ranks to one packer while there are enough ranks, else single bins.
-void planner::send_bins(const step_state &step, const step_bins &bins) {
+void planner::send_bins(step_state &step, const step_bins &bins) {
   std::vector<const ready_group *> groups;
   for (const auto &group : step.groups)
     groups.push_back(&group.scored);
-  const auto packers = peers_.packers.size();
-  std::size_t sent = 0;
   for (std::uint32_t rank = 0; rank < bins.plan.ranks.size(); ++rank) {
     const auto count = static_cast<std::uint32_t>(bins.plan.ranks[rank].size());
-    send(peers_.feeders[rank], stage_step{step.report.step, count});
-    for (std::uint32_t index = 0; index < count; ++index, ++sent) {
+    tell(feeders_[rank], stage_step{step.report.step, count});
+    for (std::uint32_t index = 0; index < count; ++index) {
       auto encoded = encode_bin(bins, groups, step.report.step, rank, index);
-      pack_bin job{std::move(encoded.plan), {}, peers_.feeders[rank]};
+      pack_bin job{std::move(encoded.plan), {}, feeders_[rank], encoded.source_bytes};
       for (auto g : encoded.groups)
         job.groups.push_back({step.groups[g].ref, step.groups[g].scored.annotations->bytes(),
                               step.groups[g].assembler});
-      const auto whose = packers <= bins.plan.ranks.size() ? rank : sent;
-      send(peers_.packers[whose % packers], std::move(job));
+      step.bins.emplace(bin_ref{step.report.step, rank, index}, bin_order{std::move(job), {}});
     }
   }
+  give_orphans();
+}
+
+/// Gives the bins that no packer has: whole ranks to one packer while there are enough ranks.
+void planner::give_orphans() {
+  std::vector<peer> usable;
+  for (const auto &one : packers_)
+    if (!one.draining)
+      usable.push_back(one.who);
+  if (usable.empty())
+    return;
+  std::size_t given = 0;
+  for (auto &[number, step] : steps_)
+    for (auto &[bin, order] : step.bins)
+      if (!order.packer) {
+        const auto whose = usable.size() <= options_.plan.ranks ? bin.rank : given++;
+        order.packer = usable[whose % usable.size()];
+        tell(order.packer, order.order);
+      }
 }
 
 void planner::take_staged(const step_staged &in) {
   if (finished_)
     return;
   const auto found = steps_.find(in.step);
-  MILLRACE_ASSERT(found != steps_.end(), "rank {} staged step {}", in.rank, in.step);
-  found->second.staged.emplace(in.rank, in.digests);
+  if (found == steps_.end() || in.rank >= feeders_.size() ||
+      !found->second.staged.emplace(in.rank, in.digests).second) {
+    give_up({errc::conflict, fmt::format("rank {} staged step {}, which is not to be staged",
+                                         in.rank, in.step)});
+    return;
+  }
+  std::erase_if(found->second.bins, [&](const auto &bin) { return bin.first.rank == in.rank; });
   found->second.report.wire_bytes += in.wire_bytes;
   counters_->wire_bytes += in.wire_bytes;
   commit_ready();
@@ -222,7 +351,7 @@ void planner::commit_ready() {
   for (auto &[number, step] : steps_) {
     if (step.committed)
       continue;
-    if (step.staged.size() != peers_.feeders.size())
+    if (step.staged.size() != feeders_.size())
       return;
     std::vector<micro_batch_digest> digests;
     for (const auto &[rank, mine] : step.staged)
@@ -230,19 +359,31 @@ void planner::commit_ready() {
     step.report.digest = step_digest(digests);
     grid_hash_.add_step(number, std::move(digests));
     step.committed = true;
-    for (const auto &feeder : peers_.feeders)
-      send(feeder, commit_step{number, step.report.digest});
+    for (const auto &feeder : feeders_)
+      tell(feeder, commit_step{number, step.report.digest});
     settle(step.groups);
   }
 }
 
 /// Their bytes are in committed micro batches: assemblers need not hold them any more.
 void planner::settle(const std::vector<queued_group> &groups) {
-  std::map<caf::actor, groups_settled> by_assembler;
-  for (const auto &group : groups)
-    by_assembler[group.assembler].groups.push_back(group.ref);
-  for (auto &[assembler, settled] : by_assembler)
-    send(assembler, std::move(settled));
+  std::map<peer, std::vector<group_ref>> by_peer;
+  for (const auto &group : groups) {
+    by_peer[group.assembler].push_back(group.ref);
+    const auto reader = group.ref.ordinal % options_.readers;
+    if (reader < readers_.size() && readers_[reader])
+      by_peer[readers_[reader]].push_back(group.ref);
+  }
+  for (auto &[whom, refs] : by_peer)
+    tell_settled(whom, std::move(refs));
+}
+
+void planner::tell_settled(const peer &whom, std::vector<group_ref> groups) {
+  for (std::size_t at = 0; at < groups.size(); at += groups_settled::most_refs) {
+    const auto end = std::min(groups.size(), at + groups_settled::most_refs);
+    tell(whom, groups_settled{{groups.begin() + static_cast<std::ptrdiff_t>(at),
+                               groups.begin() + static_cast<std::ptrdiff_t>(end)}});
+  }
 }
 
 void planner::enter(const queued_group &group, group_end end) {
@@ -255,16 +396,20 @@ void planner::take_trained(const step_trained &in) {
   if (finished_)
     return;
   const auto found = steps_.find(in.step);
-  MILLRACE_ASSERT(found != steps_.end(), "rank {} trained step {}", in.rank, in.step);
+  if (found == steps_.end() || !found->second.committed || in.rank >= feeders_.size()) {
+    give_up({errc::conflict, fmt::format("rank {} trained step {}, which is not committed", in.rank,
+                                         in.step)});
+    return;
+  }
   auto &step = found->second;
   step.trained.insert(in.rank);
   step.report.totals = in.totals;
-  if (step.trained.size() != peers_.feeders.size())
+  if (step.trained.size() != feeders_.size())
     return;
   for (const auto &group : step.groups)
     enter(group, group_end::settled);
   ++counters_->steps_trained;
-  send(supervisor_, step_done{step.report});
+  tell(supervisor_, step_done{step.report});
   steps_.erase(found);
   pump();
 }
@@ -275,6 +420,17 @@ bool planner::hungry() const {
   return beyond == 0 && steps_.size() <= 1;
 }
 
+void planner::tell_hunger() {
+  const bool now = !finished_ && !ending() && hungry();
+  if (now == told_hungry_)
+    return;
+  told_hungry_ = now;
+  for (const auto &reader : readers_)
+    if (reader)
+      tell(reader, hunger{now});
+  tell(supervisor_, hunger{now});
+}
+
 void planner::give_permits() {
   if (ending())
     return;
@@ -283,7 +439,7 @@ void planner::give_permits() {
   auto below = permitted_below_;
   if (backlog / target < options_.limits.max_backlog_steps &&
       counters_->memory->held <= options_.memory_limit)
-    below = std::max(below, received_ + options_.limits.max_open_groups);
+    below = std::max(below, received_.size() + options_.limits.max_open_groups);
   if (hungry())
     for (const auto &[reader, ordinal] : wishes_)
       below = std::max(below, ordinal + 1);
@@ -291,12 +447,13 @@ void planner::give_permits() {
   if (below == permitted_below_)
     return;
   permitted_below_ = below;
-  for (const auto &reader : peers_.readers)
-    send(reader, permit{below});
+  for (const auto &reader : readers_)
+    if (reader)
+      tell(reader, permit{below});
 }
 
 void planner::finish_if_done() {
-  const bool nothing_to_come = ending() || (all_received() && !can_cut());
+  const bool nothing_to_come = ending() || (all_received() && !has_batch());
   if (!nothing_to_come || !steps_.empty())
     return;
   finished_ = true;
@@ -304,12 +461,12 @@ void planner::finish_if_done() {
     enter(group, group_end::held);
   for (const auto &[ref, group] : waiting_)
     enter(group, group.scored.samples.empty() ? group.scored.end : group_end::held);
-  send(supervisor_, run_finished{ledger_, grid_hash_.value(), all_received()});
+  tell(supervisor_, run_finished{ledger_, grid_hash_.value(), all_received()});
 }
 
 void planner::give_up(const error &why) {
   finished_ = true;
-  send(supervisor_, run_failed{name(), why});
+  tell(supervisor_, run_failed{name(), why});
 }
 
 } // namespace millrace

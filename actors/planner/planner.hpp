@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "actors/interfaces.hpp"
@@ -41,7 +42,7 @@ struct planner_options {
 class planner : public stage_actor {
 public:
   planner(caf::actor_config &config, const actor_context &context, planner_options options,
-          caf::actor supervisor, std::shared_ptr<run_counters> counters);
+          peer supervisor, std::shared_ptr<run_counters> counters);
 
   caf::behavior make_behavior() override;
   /// Lets go of the other actors: they hold the planner, and a ring of actors would never be
@@ -52,13 +53,23 @@ private:
   struct queued_group {
     group_ref ref;
     ready_group scored;
-    caf::actor assembler;
+    peer assembler;
+  };
+  /// A bin that was given to a packer.
+  struct bin_order {
+    pack_bin order;
+    peer packer; ///< none: nobody is there
+  };
+  struct packer_state {
+    peer who;
+    bool draining = false; ///< gets nothing new
   };
   struct step_state {
     std::vector<queued_group> groups;
     step_report report;
     std::map<std::uint32_t, std::vector<micro_batch_digest>> staged; ///< by rank
     std::set<std::uint32_t> trained;                                 ///< ranks
+    std::map<bin_ref, bin_order> bins; ///< until their rank has staged them
     bool committed = false;
   };
 
@@ -71,33 +82,48 @@ private:
   void take_trained(const step_trained &in);
   void stop(const stop_run &in);
 
-  void receive(group_ref ref, result<ready_group> group, const caf::actor &assembler);
+  void take_up(const peer_up &in);
+  void take_draining(const peer_draining &in);
+  void take_down(const peer_down &in);
+  void hear(const rank_notice &in);
+
+  void receive(group_ref ref, result<ready_group> group, const peer &assembler);
+  void receive_again(group_ref ref, const peer &assembler);
+  void relocate(step_state &step, group_ref ref, const peer &assembler);
+  queued_group *find(group_ref ref);
   void pump();
   void enqueue(queued_group group);
   bool all_received() const;
+  bool has_batch() const;
   bool can_cut() const;
   bool ending() const;
   void cut_step();
   void start_step(step_state step);
-  void send_bins(const step_state &step, const step_bins &bins);
+  void send_bins(step_state &step, const step_bins &bins);
+  void give_orphans();
+  bool ready_to_pack() const;
   void commit_ready();
   void settle(const std::vector<queued_group> &groups);
+  void tell_settled(const peer &whom, std::vector<group_ref> groups);
   void enter(const queued_group &group, group_end end);
   bool hungry() const;
+  void tell_hunger();
   void give_permits();
   void finish_if_done();
   void give_up(const error &why);
 
   const planner_options options_;
-  const caf::actor supervisor_;
+  const peer supervisor_;
   std::shared_ptr<run_counters> counters_;
-  start_planner peers_;
-  bool started_ = false;
+  std::vector<peer> readers_;
+  std::vector<packer_state> packers_;
+  std::vector<peer> feeders_; ///< by rank
+  std::vector<rank_notice> notices_;
 
   std::map<group_ref, queued_group> waiting_; ///< deterministic: arrived before their turn
   std::deque<queued_group> queue_;            ///< groups with kept samples, in order
   std::uint64_t next_ordinal_ = 0;            ///< deterministic: the one whose turn it is
-  std::uint64_t received_ = 0;                ///< groups that have arrived
+  std::set<group_ref> received_;              ///< groups that have arrived
   std::uint64_t backlog_traces_ = 0;          ///< kept traces in queue_ and waiting_
   std::uint64_t backlog_tokens_ = 0;
   std::uint64_t queue_traces_ = 0; ///< kept traces in queue_
@@ -107,6 +133,7 @@ private:
   std::uint64_t source_groups_ = 0;
   std::map<std::uint32_t, std::uint64_t> wishes_; ///< by reader: the group it waits with
   std::uint64_t permitted_below_ = 0;
+  bool told_hungry_ = false;
 
   std::map<std::uint64_t, step_state> steps_; ///< cut and not yet trained
   std::uint64_t next_step_ = 1;

@@ -2,6 +2,7 @@
 #include "actors/planner/step.hpp"
 
 #include <map>
+#include <set>
 
 #include "schema/episode.hpp"
 
@@ -53,6 +54,7 @@ encoded_bin encode_bin(const step_bins &bins, std::span<const ready_group *const
   encoded_bin out;
   std::map<std::uint32_t, std::uint32_t> number_of; // group of the step -> group of the bin
   std::vector<wire::Piece> pieces;
+  std::set<std::pair<std::uint32_t, std::uint32_t>> episodes; // group, episode
   for (const auto &piece : batch.pieces) {
     const auto place = bins.places[piece.sample];
     const auto [at, is_new] =
@@ -60,6 +62,8 @@ encoded_bin encode_bin(const step_bins &bins, std::span<const ready_group *const
     if (is_new)
       out.groups.push_back(place.group);
     const auto &sample = groups[place.group]->samples[place.sample];
+    if (episodes.emplace(place.group, sample.episode).second)
+      out.source_bytes += groups[place.group]->header->episodes()->Get(sample.episode)->bytes();
     pieces.emplace_back(at->second, sample.episode, sample.trace, sample.branch, piece.tokens,
                         piece.images);
   }

@@ -30,6 +30,7 @@ result<step_bins> plan_groups(std::span<ready_group *const> groups, const plan_c
 struct encoded_bin {
   frame plan;
   std::vector<std::uint32_t> groups;
+  std::uint64_t source_bytes = 0; ///< of the sealed episodes that it draws on
 };
 encoded_bin encode_bin(const step_bins &bins, std::span<const ready_group *const> groups,
                        std::uint64_t step, std::uint32_t rank, std::uint32_t index);

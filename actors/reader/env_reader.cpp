@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "actors/reader/env_reader.hpp"
 
+#include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "runtime/log.hpp"
 
@@ -47,22 +49,120 @@ std::optional<body<wire::EpisodeFrame>> first_frame(const record &what) {
 env_reader::env_reader(caf::actor_config &config, const actor_context &context,
                        env_reader_options options, recording_reader file, env_reader_peers peers,
                        std::shared_ptr<run_counters> counters, std::shared_ptr<quarantine> refused)
-    : stage_actor(config, context, fmt::format("env-reader {}", options.index)),
+    : stage_actor(config, context, fmt::format("env-reader-{}", options.index)),
       options_(std::move(options)), file_(std::move(file)), peers_(std::move(peers)),
       counters_(std::move(counters)), refused_(std::move(refused)),
-      groups_(file_.source(), options_.sizes) {}
+      groups_(file_.source(), options_.sizes) {
+  for (const auto &one : peers_.assemblers)
+    assemblers_.push_back({one});
+}
 
 caf::behavior env_reader::make_behavior() {
   send(this, read_more{});
-  return {on(&env_reader::read), on(&env_reader::take_permit)};
+  return {on(&env_reader::read),        on(&env_reader::take_permit),
+          on(&env_reader::take_settled), on(&env_reader::take_hunger),
+          on(&env_reader::take_up),      on(&env_reader::take_draining),
+          on(&env_reader::take_down),    on(&env_reader::take_room),
+          on(&env_reader::look_again)};
 }
 
 void env_reader::take_permit(const permit &in) {
   permitted_below_ = std::max(permitted_below_, in.below);
+  resume();
+}
+
+/// Tries the record again that had to wait.
+void env_reader::resume() {
   if (state_ != state::waiting)
     return;
   state_ = state::reading;
   send(this, read_more{});
+}
+
+void env_reader::take_room(const room_came &) { resume(); }
+
+void env_reader::look_again(const look_for_room &) {
+  looking_ = false;
+  resume();
+}
+
+void env_reader::take_hunger(const hunger &in) {
+  hungry_ = in.hungry;
+  resume();
+}
+
+void env_reader::take_settled(const groups_settled &in) {
+  for (auto ref : in.groups)
+    if (auto *group = groups_.find(ref.ordinal); group != nullptr && mine(*group)) {
+      group->settled = true;
+      group->kept = {};
+    }
+}
+
+void env_reader::take_up(const peer_up &in) {
+  if (in.what != role::assembler)
+    return;
+  assemblers_.push_back({in.who});
+  for (auto *group : groups_.open())
+    if (mine(*group) && !group->assembler)
+      move_to_another(*group);
+  if (state_ == state::ended)
+    tell(in.who, source_ended{options_.index, groups_.size()});
+  resume();
+}
+
+void env_reader::take_draining(const peer_draining &in) {
+  for (auto &one : assemblers_)
+    one.draining = one.draining || one.who == in.who;
+}
+
+/// What an assembler had and nobody has settled goes to another, from the first message on.
+void env_reader::take_down(const peer_down &in) {
+  std::erase_if(assemblers_, [&](const auto &one) { return one.who == in.who; });
+  std::vector<peer> taken_over;
+  for (auto *group : groups_.open())
+    if (mine(*group) && group->assembler && group->assembler == in.who) {
+      move_to_another(*group);
+      if (group->assembler && std::ranges::find(taken_over, group->assembler) == taken_over.end())
+        taken_over.push_back(group->assembler);
+    }
+  // It may have closed what was incomplete already: it must look again.
+  if (state_ == state::ended)
+    for (const auto &one : taken_over)
+      tell(one, source_ended{options_.index, groups_.size()});
+  resume();
+}
+
+void env_reader::move_to_another(group_table::group &group) {
+  group.assembler = pick_assembler();
+  if (!group.assembler)
+    return;
+  for (const auto &sent : group.kept)
+    std::visit([&](const auto &what) { tell(group.assembler, what); }, sent.what);
+}
+
+/// The one with the most room; in turn where they have as much.
+peer env_reader::pick_assembler() {
+  peer best;
+  std::int64_t most = 0;
+  const auto count = assemblers_.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto &[who, draining] = assemblers_[(next_assembler_ + i) % count];
+    if (const auto room = who.room(); !draining && (!best || room > most)) {
+      best = who;
+      most = room;
+    }
+  }
+  ++next_assembler_;
+  return best;
+}
+
+/// Sends to the group's assembler, and keeps what another process could lose.
+template <class Message> void env_reader::pass_on(group_table::group &group, Message what) {
+  if (!group.assembler.local())
+    group.kept.push_back(parcel{what});
+  if (group.assembler)
+    tell(group.assembler, std::move(what));
 }
 
 void env_reader::read(const read_more &) {
@@ -108,32 +208,56 @@ void env_reader::end_of_data() {
   for (auto *group : groups_.not_begun())
     if (mine(*group)) {
       group->begun = true;
+      group->assembler = pick_assembler();
       ++counters_->groups;
-      send(peers_.assemblers[next_assembler_++ % peers_.assemblers.size()],
-           group_sized{group->ref, group->info});
+      pass_on(*group, group_sized{group->ref, group->info});
     }
   std::shared_ptr<const recording_counts> counts;
   if (file_.index())
     counts = std::make_shared<recording_counts>(counts_of(**file_.index()));
-  send(peers_.supervisor,
+  tell(peers_.supervisor,
        source_report{options_.index, std::move(counts), file_.damage(), file_.torn().has_value()});
   const source_ended ended{options_.index, groups_.size()};
-  for (const auto &assembler : peers_.assemblers)
-    send(assembler, ended);
-  send(peers_.planner, ended);
+  for (const auto &one : assemblers_)
+    tell(one.who, ended);
+  tell(peers_.planner, ended);
 }
 
 bool env_reader::mine(const group_table::group &group) const {
   return group.ref.ordinal % options_.count == options_.index;
 }
 
-/// Lets a group begin: it needs a permit, and with a pace its time must have come.
+/// Lets something of a group go on, if there is room for it.
 env_reader::step env_reader::admit(group_table::group &group) {
-  if (group.begun)
+  if (!group.begun)
+    return begin(group);
+  if (has_room(group))
     return step::taken;
+  state_ = state::waiting;
+  return step::blocked;
+}
+
+/// Room here, and on the way to the group's assembler.
+bool env_reader::has_room(const group_table::group &group) {
+  if (counters_->memory->held > options_.memory_limit && !hungry_) {
+    if (!std::exchange(looking_, true))
+      delayed_send(this, look_for_room::pause, look_for_room{});
+    return false;
+  }
+  return group.assembler && group.assembler.can_take();
+}
+
+/// Lets a group begin: it needs a permit and an assembler with room, and with a pace its time must
+/// have come.
+env_reader::step env_reader::begin(group_table::group &group) {
   if (group.ref.ordinal >= permitted_below_) {
     state_ = state::waiting;
-    send(peers_.planner, permit_wanted{options_.index, group.ref.ordinal});
+    tell(peers_.planner, permit_wanted{options_.index, group.ref.ordinal});
+    return step::blocked;
+  }
+  group.assembler = pick_assembler();
+  if (!has_room(group)) {
+    state_ = state::waiting;
     return step::blocked;
   }
   if (options_.pace > 0) {
@@ -146,7 +270,6 @@ env_reader::step env_reader::admit(group_table::group &group) {
     next_group_ = std::max(next_group_ + std::chrono::duration_cast<clock::duration>(gap), now);
   }
   group.begun = true;
-  group.assembler = peers_.assemblers[next_assembler_++ % peers_.assemblers.size()];
   ++counters_->groups;
   return step::taken;
 }
@@ -155,7 +278,7 @@ status env_reader::agree_on_size(group_table::group &group, std::uint32_t size) 
   const bool unknown = group.info->size == 0;
   MILLRACE_TRY(groups_.learn_size(group, size));
   if (unknown && group.info->size != 0 && group.begun)
-    send(group.assembler, group_sized{group.ref, group.info});
+    pass_on(group, group_sized{group.ref, group.info});
   return {};
 }
 
@@ -214,7 +337,7 @@ env_reader::step env_reader::take_frame(const record &what) {
     for (std::uint32_t i = 0; i < part->node_count(); ++i)
       counters_->tokens += span_of(table.nodes()->Get(i)->token_ids()).size();
     counters_->nodes += part->node_count();
-    send(group.assembler, frame_arrived{group.ref, group.info, member, *part});
+    pass_on(group, frame_arrived{group.ref, group.info, member, *part});
     return {};
   });
 }
@@ -229,7 +352,7 @@ env_reader::step env_reader::take_sealed(const record &what) {
                 ++counters_->episodes;
                 counters_->nodes += episode->finish().nodes();
                 counters_->tokens += episode->tokens();
-                send(group.assembler, episode_arrived{group.ref, group.info, member, *episode});
+                pass_on(group, episode_arrived{group.ref, group.info, member, *episode});
                 return {};
               });
 }
@@ -282,8 +405,8 @@ void env_reader::refuse_known(const record &what, group_table::group &group,
     log::warn("{}: episode '{}' of group {} rejected: {}{}", file_.name(), id,
               group.info->key.text(), why.message, last_warning(counters_->rejected));
   write_refusal(what, group.info->key.text(), id, why.message);
-  send(group.assembler, episode_rejected{group.ref, group.info, group_table::member_of(group, id),
-                                         std::string(id), table.attempt(), why.message});
+  pass_on(group, episode_rejected{group.ref, group.info, group_table::member_of(group, id),
+                                  std::string(id), table.attempt(), why.message});
 }
 
 /// More episodes than its group has: the group goes on without it.
@@ -307,7 +430,7 @@ void env_reader::write_refusal(const record &what, std::string_view group, std::
                                       .episode = episode,
                                       .reason = reason});
   if (!written)
-    send(peers_.supervisor, run_failed{name(), written.error()});
+    tell(peers_.supervisor, run_failed{name(), written.error()});
 }
 
 } // namespace millrace

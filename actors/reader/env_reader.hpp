@@ -20,6 +20,7 @@ namespace millrace {
 struct env_reader_options {
   std::uint32_t index = 0; ///< takes the groups with ordinal mod count = index
   std::uint32_t count = 1;
+  std::uint64_t memory_limit = UINT64_MAX; ///< bytes held above which it reads only when hungry
   std::uint32_t vocab_size = 0; ///< ids must be below it
   double pace = 0;   ///< groups a second over all readers; 0: as fast as the permits allow
   group_sizes sizes; ///< what the config says of them
@@ -27,21 +28,22 @@ struct env_reader_options {
 
 /// Whom an env reader talks to.
 struct env_reader_peers {
-  std::vector<caf::actor> assemblers;
-  caf::actor planner;
-  caf::actor supervisor;
+  std::vector<peer> assemblers; ///< to begin with
+  peer planner;
+  peer supervisor;
 };
 
 /// Reads a recording and sends its episodes to assemblers: the door, where every element is checked
 /// once.
 ///
-///                  permit                      no more records
+///                permit, room                   no more records
 ///     reading <-------------- waiting    reading ----------------> ended
-///        |  group without permit  ^
+///        | no permit, no room     ^
 ///        +------------------------+
 ///
-/// All frames of a group go to one assembler, picked in turn when the group begins. What fails a
-/// check is rejected: it goes to the quarantine file, and to the assembler as a refused episode if
+/// All frames of a group go to one assembler, that with the most room when the group begins, until
+/// the planner says that the group is settled, or the assembler is gone: then everything that was
+/// sent of the group goes to another. What fails a check is rejected: it goes to the quarantine file, and to the assembler as a refused episode if
 /// the record says which episode it was.
 class env_reader : public stage_actor {
 public:
@@ -57,6 +59,13 @@ private:
 
   void read(const read_more &);
   void take_permit(const permit &in);
+  void take_settled(const groups_settled &in);
+  void take_hunger(const hunger &in);
+  void take_up(const peer_up &in);
+  void take_draining(const peer_draining &in);
+  void take_down(const peer_down &in);
+  void take_room(const room_came &);
+  void look_again(const look_for_room &);
 
   step read_one();
   void end_of_data();
@@ -67,6 +76,12 @@ private:
   step take(const record &what, const wire::EpisodeFrame &table, bool parsed,
             Check &&check_and_send);
   step admit(group_table::group &group);
+  step begin(group_table::group &group);
+  bool has_room(const group_table::group &group);
+  peer pick_assembler();
+  template <class Message> void pass_on(group_table::group &group, Message what);
+  void move_to_another(group_table::group &group);
+  void resume();
   bool mine(const group_table::group &group) const;
   status agree_on_size(group_table::group &group, std::uint32_t size);
   static bool is_surplus(const group_table::group &group, std::string_view episode);
@@ -81,6 +96,11 @@ private:
   const env_reader_options options_;
   recording_reader file_;
   const env_reader_peers peers_;
+  struct assembler_state {
+    peer who;
+    bool draining = false; ///< takes no new groups
+  };
+  std::vector<assembler_state> assemblers_;
   std::shared_ptr<run_counters> counters_;
   std::shared_ptr<quarantine> refused_;
 
@@ -89,6 +109,8 @@ private:
   std::optional<record> held_; ///< begins a group that has no permit yet, or must wait for the pace
   std::uint64_t permitted_below_ = 0;
   std::size_t next_assembler_ = 0;
+  bool hungry_ = false;  ///< the planner is
+  bool looking_ = false; ///< a look_for_room is on its way
   std::uint64_t size_conflicts_ = 0;
   std::chrono::steady_clock::time_point next_group_{};
 };

@@ -7,7 +7,8 @@ group_table::group &group_table::of(const group_key &key) {
   auto [at, is_new] = groups_.try_emplace(key);
   if (is_new) {
     const auto size = sizes_.by_env.find(key.env);
-    at->second.ref = {next_++, 0};
+    at->second.ref = {by_ordinal_.size(), 0};
+    by_ordinal_.push_back(&at->second); // a map's elements stay where they are
     at->second.info = std::make_shared<group_info>(
         group_info{key, source_, size == sizes_.by_env.end() ? sizes_.other : size->second});
   }
@@ -16,10 +17,22 @@ group_table::group &group_table::of(const group_key &key) {
 
 std::vector<group_table::group *> group_table::not_begun() {
   std::vector<group *> out;
-  for (auto &[key, one] : groups_)
-    if (!one.begun)
-      out.push_back(&one);
+  for (auto *one : by_ordinal_)
+    if (!one->begun)
+      out.push_back(one);
   return out;
+}
+
+std::vector<group_table::group *> group_table::open() {
+  std::vector<group *> out;
+  for (auto *one : by_ordinal_)
+    if (one->begun && !one->settled)
+      out.push_back(one);
+  return out;
+}
+
+group_table::group *group_table::find(std::uint64_t ordinal) {
+  return ordinal < by_ordinal_.size() ? by_ordinal_[ordinal] : nullptr;
 }
 
 std::uint32_t group_table::member_of(group &where, std::string_view episode) {

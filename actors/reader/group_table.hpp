@@ -25,8 +25,11 @@ public:
   struct group {
     group_ref ref;
     std::shared_ptr<const group_info> info;
-    caf::actor assembler; ///< pinned once the group has begun
+    peer assembler; ///< pinned once the group has begun; none: nobody is there
     bool begun = false;
+    bool settled = false; ///< in committed micro batches, or it goes to no step
+    /// What was sent of it, while its assembler is in another process and it is not settled.
+    std::vector<parcel> kept;
     std::map<std::string, std::uint32_t, std::less<>> members; ///< by episode id
     /// Episode ids that the door refused, up to this attempt.
     std::map<std::string, std::uint32_t, std::less<>> rejected;
@@ -40,8 +43,12 @@ public:
 
   /// The group of this key; a new one gets the next ordinal.
   group &of(const group_key &key);
-  std::uint64_t size() const noexcept { return next_; }
+  std::uint64_t size() const noexcept { return by_ordinal_.size(); }
 
+  /// The group with this ordinal; null if there is none.
+  group *find(std::uint64_t ordinal);
+  /// The groups that have begun and are not settled.
+  std::vector<group *> open();
   /// The groups that have not begun.
   std::vector<group *> not_begun();
 
@@ -56,7 +63,7 @@ private:
   std::string source_;
   group_sizes sizes_;
   std::map<group_key, group> groups_;
-  std::uint64_t next_ = 0;
+  std::vector<group *> by_ordinal_;
 };
 
 } // namespace millrace

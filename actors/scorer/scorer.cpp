@@ -8,9 +8,9 @@
 namespace millrace {
 
 scorer::scorer(caf::actor_config &config, const actor_context &context, std::uint32_t index,
-               std::shared_ptr<const run_config> settings, caf::actor planner,
+               std::shared_ptr<const run_config> settings, peer planner,
                std::shared_ptr<run_counters> counters)
-    : stage_actor(config, context, fmt::format("scorer {}", index)), settings_(std::move(settings)),
+    : stage_actor(config, context, fmt::format("scorer-{}", index)), settings_(std::move(settings)),
       planner_(std::move(planner)), counters_(std::move(counters)) {}
 
 caf::behavior scorer::make_behavior() { return {on(&scorer::score)}; }
@@ -25,12 +25,12 @@ void scorer::score(const group_complete &in) {
     return annotate(*header, settings_->env(text_of((*header)->key()->env())));
   }();
   if (!annotations) {
-    send(planner_, group_tombstone{in.group, in.header, tombstone_reason::unscored,
+    tell(planner_, group_tombstone{in.group, in.header, tombstone_reason::unscored,
                                    annotations.error().message, in.assembler});
     return;
   }
   counters_->stages.score.bytes += in.header.size() + annotations->size();
-  send(planner_, group_scored{in.group, in.header, std::move(*annotations), in.assembler});
+  tell(planner_, group_scored{in.group, in.header, std::move(*annotations), in.assembler});
 }
 
 } // namespace millrace

@@ -16,7 +16,7 @@ namespace millrace {
 class scorer : public stage_actor {
 public:
   scorer(caf::actor_config &config, const actor_context &context, std::uint32_t index,
-         std::shared_ptr<const run_config> settings, caf::actor planner,
+         std::shared_ptr<const run_config> settings, peer planner,
          std::shared_ptr<run_counters> counters);
 
   caf::behavior make_behavior() override;
@@ -25,7 +25,7 @@ private:
   void score(const group_complete &in);
 
   std::shared_ptr<const run_config> settings_; ///< its environments
-  const caf::actor planner_;
+  const peer planner_;
   std::shared_ptr<run_counters> counters_;
 };
 

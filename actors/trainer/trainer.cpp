@@ -11,7 +11,7 @@ namespace millrace {
 
 trainer::trainer(caf::actor_config &config, const actor_context &context, trainer_options options,
                  trainer_peers peers, std::shared_ptr<run_counters> counters)
-    : stage_actor(config, context, fmt::format("trainer {}", options.rank)),
+    : stage_actor(config, context, fmt::format("trainer-{}", options.rank)),
       options_(std::move(options)), peers_(std::move(peers)), counters_(std::move(counters)) {}
 
 caf::behavior trainer::make_behavior() { return {on(&trainer::train)}; }
@@ -20,13 +20,13 @@ void trainer::train(const train_step &in) {
   auto totals = apply(in);
   if (!totals) {
     // The cause before its echoes: ranks that lose this one report that, too.
-    send(peers_.supervisor, run_failed{name(), totals.error()});
+    tell(peers_.supervisor, run_failed{name(), totals.error()});
     if (ranks_)
       ranks_->abort(totals.error().message);
     quit();
     return;
   }
-  send(peers_.planner, step_trained{in.step, options_.rank, *totals});
+  tell(peers_.planner, step_trained{in.step, options_.rank, *totals});
 }
 
 /// The order of a step: agree, reduce the counts that losses divide by, work, and a last exchange

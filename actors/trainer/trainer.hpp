@@ -23,8 +23,8 @@ struct trainer_options {
 };
 
 struct trainer_peers {
-  caf::actor planner;
-  caf::actor supervisor;
+  peer planner;
+  peer supervisor;
 };
 
 /// The trainer of one rank, on the host: turns micro batches into tensors, and agrees with the
