@@ -198,6 +198,139 @@ void visit(vector_audit &a, const wire::RecordingIndex &root) {
   a.tables(root.groups(), [&a](const wire::GroupCount &group) { visit(a, group.key()); });
 }
 
+void visit(vector_audit &a, const wire::PeerId *peer) {
+  if (peer != nullptr)
+    a.text(peer->name());
+}
+
+void visit(vector_audit &a, const wire::GroupInfo *info) {
+  if (info == nullptr)
+    return;
+  visit(a, info->key());
+  a.text(info->source());
+}
+
+/// Without a default: the compiler names the message that is forgotten here.
+void visit(vector_audit &a, const wire::ActorEnvelope &root) {
+  a.text(root.to());
+  if (root.message() == nullptr)
+    return;
+  switch (root.message_type()) {
+  case wire::ActorMessage::FrameArrived:
+    return visit(a, root.message_as_FrameArrived()->info());
+  case wire::ActorMessage::EpisodeArrived:
+    return visit(a, root.message_as_EpisodeArrived()->info());
+  case wire::ActorMessage::EpisodeRejected: {
+    const auto &in = *root.message_as_EpisodeRejected();
+    visit(a, in.info());
+    a.text(in.id());
+    return a.text(in.reason());
+  }
+  case wire::ActorMessage::GroupSized:
+    return visit(a, root.message_as_GroupSized()->info());
+  case wire::ActorMessage::GroupComplete:
+    return visit(a, root.message_as_GroupComplete()->assembler());
+  case wire::ActorMessage::GroupScored:
+    return visit(a, root.message_as_GroupScored()->assembler());
+  case wire::ActorMessage::GroupTombstone:
+    a.text(root.message_as_GroupTombstone()->why());
+    return visit(a, root.message_as_GroupTombstone()->assembler());
+  case wire::ActorMessage::GroupsReceived:
+    return a.structs(root.message_as_GroupsReceived()->groups());
+  case wire::ActorMessage::GroupsSettled:
+    return a.structs(root.message_as_GroupsSettled()->groups());
+  case wire::ActorMessage::PackBin:
+    visit(a, root.message_as_PackBin()->feeder());
+    return a.tables(root.message_as_PackBin()->groups(),
+                    [&a](const wire::BinGroup &group) { visit(a, group.assembler()); });
+  case wire::ActorMessage::FetchEpisodes:
+    a.scalars(root.message_as_FetchEpisodes()->members());
+    return visit(a, root.message_as_FetchEpisodes()->packer());
+  case wire::ActorMessage::EpisodesFetched:
+    a.scalars(root.message_as_EpisodesFetched()->parts());
+    return a.text(root.message_as_EpisodesFetched()->problem());
+  case wire::ActorMessage::MicroBatchReady:
+    return visit(a, root.message_as_MicroBatchReady()->packer());
+  case wire::ActorMessage::FetchMicroBatch:
+    return visit(a, root.message_as_FetchMicroBatch()->feeder());
+  case wire::ActorMessage::StepStaged:
+    return a.structs(root.message_as_StepStaged()->digests());
+  case wire::ActorMessage::RankNotice:
+    a.text(root.message_as_RankNotice()->key());
+    return a.scalars(root.message_as_RankNotice()->value());
+  case wire::ActorMessage::RunFailed:
+    a.text(root.message_as_RunFailed()->who());
+    return a.text(root.message_as_RunFailed()->text());
+  case wire::ActorMessage::NONE:
+  case wire::ActorMessage::SourceEnded:
+  case wire::ActorMessage::PermitWanted:
+  case wire::ActorMessage::Permit:
+  case wire::ActorMessage::Hunger:
+  case wire::ActorMessage::MicroBatchPacked:
+  case wire::ActorMessage::MicroBatchTaken:
+  case wire::ActorMessage::StageStep:
+  case wire::ActorMessage::CommitStep:
+  case wire::ActorMessage::StepTrained:
+    return;
+  }
+}
+
+void visit(vector_audit &a, const wire::ProcessEntry *entry) {
+  if (entry == nullptr)
+    return;
+  a.text(entry->process());
+  a.text(entry->endpoint());
+  a.text(entry->key());
+  a.tables(entry->actors(), [&a](const wire::ActorEntry &actor) { a.text(actor.name()); });
+}
+
+void visit(vector_audit &a, const wire::ProcessStatus *status) {
+  if (status == nullptr)
+    return;
+  a.text(status->host());
+  a.text(status->program());
+  a.tables(status->counters(), [&a](const wire::CounterEntry &entry) { a.text(entry.name()); });
+  a.tables(status->waits(), [&a](const wire::WaitEntry &wait) {
+    a.text(wait.who());
+    a.text(wait.what());
+    a.text(wait.on());
+  });
+}
+
+void visit(vector_audit &a, const wire::HostEnvelope &root) {
+  if (root.message() == nullptr)
+    return;
+  switch (root.message_type()) {
+  case wire::HostMessage::ProcessAlive:
+    visit(a, root.message_as_ProcessAlive()->entry());
+    return visit(a, root.message_as_ProcessAlive()->status());
+  case wire::HostMessage::DirectoryView:
+    return a.tables(root.message_as_DirectoryView()->entries(),
+                    [&a](const wire::ProcessEntry &entry) { visit(a, &entry); });
+  case wire::HostMessage::ProcessLeaves:
+    return a.text(root.message_as_ProcessLeaves()->process());
+  case wire::HostMessage::EndRun:
+    return a.text(root.message_as_EndRun()->failure());
+  case wire::HostMessage::ProcessReport:
+    a.text(root.message_as_ProcessReport()->process());
+    return a.text(root.message_as_ProcessReport()->json());
+  case wire::HostMessage::StatusAnswer:
+    a.text(root.message_as_StatusAnswer()->run());
+    return a.tables(root.message_as_StatusAnswer()->processes(), [&a](const wire::StatusLine &l) {
+      visit(a, l.entry());
+      visit(a, l.status());
+    });
+  case wire::HostMessage::DrainQuestion:
+    return a.text(root.message_as_DrainQuestion()->name());
+  case wire::HostMessage::ToolAnswer:
+    return a.text(root.message_as_ToolAnswer()->text());
+  case wire::HostMessage::NONE:
+  case wire::HostMessage::DrainProcess:
+  case wire::HostMessage::StatusQuestion:
+    return;
+  }
+}
+
 } // namespace
 
 template <class T> result<body<T>> parse(frame bytes, const std::shared_ptr<memory_meter> &meter) {
@@ -238,5 +371,7 @@ template result<body<wire::MicroBatch>> parse(frame, const std::shared_ptr<memor
 template result<body<wire::GroupSize>> parse(frame, const std::shared_ptr<memory_meter> &);
 template result<body<wire::EpisodeText>> parse(frame, const std::shared_ptr<memory_meter> &);
 template result<body<wire::RecordingIndex>> parse(frame, const std::shared_ptr<memory_meter> &);
+template result<body<wire::ActorEnvelope>> parse(frame, const std::shared_ptr<memory_meter> &);
+template result<body<wire::HostEnvelope>> parse(frame, const std::shared_ptr<memory_meter> &);
 
 } // namespace millrace

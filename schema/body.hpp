@@ -12,8 +12,10 @@
 
 #include <flatbuffers/flatbuffers.h>
 
+#include "wire/actor_generated.h"
 #include "wire/episode_generated.h"
 #include "wire/group_generated.h"
+#include "wire/host_generated.h"
 #include "wire/micro_batch_generated.h"
 #include "wire/recording_generated.h"
 
@@ -30,6 +32,8 @@ template <> inline constexpr const char *body_identifier<wire::MicroBatch> = "MR
 template <> inline constexpr const char *body_identifier<wire::GroupSize> = "MRGS";
 template <> inline constexpr const char *body_identifier<wire::EpisodeText> = "MRTX";
 template <> inline constexpr const char *body_identifier<wire::RecordingIndex> = "MRIX";
+template <> inline constexpr const char *body_identifier<wire::ActorEnvelope> = "MRAE";
+template <> inline constexpr const char *body_identifier<wire::HostEnvelope> = "MRHE";
 
 /// A verified FlatBuffer and the frame that keeps it alive. Made only by parse(); copying copies a
 /// reference.

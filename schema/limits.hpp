@@ -42,4 +42,20 @@ inline constexpr std::uint64_t tensor_bytes = std::uint64_t{1} << 34;
 /// repeated in headers and reports. Unit: bytes.
 inline constexpr std::size_t name_bytes = 4096;
 
+/// Text for people in a message between processes: a reason, a problem. Longer ones are cut when
+/// they are sent. Unit: bytes.
+inline constexpr std::size_t text_bytes = std::size_t{16} << 10;
+
+/// One list in a message between actors. Far above what they send; a decoder allocates no more.
+inline constexpr std::size_t list_entries = std::size_t{1} << 20;
+
+/// One list in a message between hosts: processes of a run, actors, waits or counters of a process.
+inline constexpr std::size_t host_entries = std::size_t{1} << 16;
+
+/// A message between hosts other than a report, whose text may be as long as a body. Unit: bytes.
+inline constexpr std::size_t host_bytes = std::size_t{64} << 20;
+
+/// What a collective tells all ranks (rank_notice). Unit: bytes.
+inline constexpr std::size_t notice_bytes = std::size_t{1} << 20;
+
 } // namespace millrace::limits
