@@ -66,5 +66,7 @@ library() {
 
 library actor-framework libcaf-dev -DCAF_NO_IO=yes -DCAF_NO_OPENSSL=yes -DCAF_NO_OPENCL=yes \
   -DCAF_NO_PYTHON=yes -DCAF_NO_TOOLS=yes -DCAF_NO_EXAMPLES=yes -DCAF_NO_UNIT_TESTS=yes
+library zeromq3 libzmq3-dev -DBUILD_STATIC=OFF -DBUILD_TESTS=OFF -DWITH_PERF_TOOL=OFF -DWITH_DOCS=OFF \
+  -DENABLE_CURVE=ON -DWITH_LIBSODIUM=OFF -DENABLE_WS=OFF # its own tweetnacl does for tests
 
 echo "$prefix"

@@ -331,6 +331,17 @@ void visit(vector_audit &a, const wire::HostEnvelope &root) {
   }
 }
 
+void visit(vector_audit &a, const wire::LinkHeader &root) {
+  a.text(root.reason());
+  if (const auto *identity = root.identity(); identity != nullptr) {
+    a.text(identity->run());
+    a.text(identity->process());
+    a.texts(identity->roles());
+    a.text(identity->program());
+    a.text(identity->config());
+  }
+}
+
 } // namespace
 
 template <class T> result<body<T>> parse(frame bytes, const std::shared_ptr<memory_meter> &meter) {
@@ -373,5 +384,6 @@ template result<body<wire::EpisodeText>> parse(frame, const std::shared_ptr<memo
 template result<body<wire::RecordingIndex>> parse(frame, const std::shared_ptr<memory_meter> &);
 template result<body<wire::ActorEnvelope>> parse(frame, const std::shared_ptr<memory_meter> &);
 template result<body<wire::HostEnvelope>> parse(frame, const std::shared_ptr<memory_meter> &);
+template result<body<wire::LinkHeader>> parse(frame, const std::shared_ptr<memory_meter> &);
 
 } // namespace millrace

@@ -16,6 +16,7 @@
 #include "wire/episode_generated.h"
 #include "wire/group_generated.h"
 #include "wire/host_generated.h"
+#include "wire/link_generated.h"
 #include "wire/micro_batch_generated.h"
 #include "wire/recording_generated.h"
 
@@ -34,6 +35,7 @@ template <> inline constexpr const char *body_identifier<wire::EpisodeText> = "M
 template <> inline constexpr const char *body_identifier<wire::RecordingIndex> = "MRIX";
 template <> inline constexpr const char *body_identifier<wire::ActorEnvelope> = "MRAE";
 template <> inline constexpr const char *body_identifier<wire::HostEnvelope> = "MRHE";
+template <> inline constexpr const char *body_identifier<wire::LinkHeader> = "MRLH";
 
 /// A verified FlatBuffer and the frame that keeps it alive. Made only by parse(); copying copies a
 /// reference.
