@@ -11,6 +11,7 @@
 #include "actors/scorer/scorer.hpp"
 #include "actors/trainer/feeder.hpp"
 #include "actors/trainer/trainer.hpp"
+#include "runtime/machine_memory.hpp"
 
 namespace millrace {
 
@@ -26,7 +27,7 @@ caf::actor spawn_planner(caf::actor_system &system, const caf::actor &supervisor
   options.deterministic = config.deterministic;
   options.readers = config.instances.env_readers;
   options.max_steps = parts.max_steps;
-  options.memory_limit = config.memory_limit;
+  options.memory_limit = effective_memory_limit(config.memory_limit);
   return system.spawn<planner>(parts.context, std::move(options), supervisor, parts.counters);
 }
 

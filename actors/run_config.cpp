@@ -16,9 +16,16 @@ std::vector<error> run_config::validate() const {
   take(source.validate());
   take(batch.validate());
   take(plan.validate());
+  take(link.validate());
   take(env_default.validate("env_default"));
   for (const auto &[name, env] : envs)
     take(env.validate("env." + name));
+  constexpr std::uint64_t least_memory = std::uint64_t{1} << 20;
+  if (memory_limit != 0 && memory_limit < least_memory)
+    errors.push_back({errc::bad_config,
+                      fmt::format("memory.limit: {} bytes; 0 (a quarter of the machine's memory) "
+                                  "or at least 1MiB is wanted",
+                                  memory_limit)});
   return errors;
 }
 

@@ -9,8 +9,10 @@
 #include <string_view>
 #include <vector>
 
+#include "actors/link_config.hpp"
 #include "actors/planner/plan_config.hpp"
 #include "actors/planner/planner_config.hpp"
+#include "actors/progress_config.hpp"
 #include "actors/reader/source_config.hpp"
 #include "actors/scorer/env_config.hpp"
 #include "runtime/result.hpp"
@@ -43,6 +45,8 @@ struct run_config {
   batch_config batch;
   planner_config planner;
   plan_config plan;
+  link_config link;
+  progress_config progress;
 
   /// Key: env_default.*. For environments that `envs` does not name, and what those that it names
   /// start from.
@@ -67,10 +71,11 @@ struct run_config {
   /// Default: 0.
   std::uint32_t workers = 0;
 
-  /// Key: memory.limit. Unit: bytes, also written "4GiB". Bytes of episodes that the process holds
-  /// before readers pause. Range: 1 MiB to 1 EiB. Default: 4 GiB. Too little for one step stalls
-  /// readers; more only lets them run further ahead.
-  std::uint64_t memory_limit = std::uint64_t{4} << 30;
+  /// Key: memory.limit. Unit: bytes, also written "4GiB". Bytes of episodes that a process holds
+  /// before those that feed it pause. Range: 0 (a quarter of the machine's memory:
+  /// effective_memory_limit) or 1 MiB to 1 EiB. Default: 0. Too little for one step stalls readers;
+  /// more only lets them run further ahead.
+  std::uint64_t memory_limit = 0;
 
   /// Rules between the fields, of all parts: all that are broken, each with its keys' full names.
   std::vector<error> validate() const;

@@ -17,7 +17,9 @@ constexpr std::int64_t most_actors = 1024;
 constexpr std::int64_t most_int32 = 2'147'483'647;
 constexpr std::int64_t most_tokens{limits::micro_batch_tokens};
 constexpr std::int64_t kibibyte = 1024;
+constexpr std::int64_t tebibyte = std::int64_t{1} << 40;
 constexpr std::size_t longest_path = 4095;
+constexpr std::size_t longest_endpoint = 300;
 
 constexpr std::array<std::string_view, 1> versions{"fresh"};
 constexpr std::array<std::string_view, 2> versions_later{"recorded", "offset"};
@@ -78,9 +80,10 @@ constexpr std::array run_table{
     run_key("runtime.workers", MILLRACE_MEMBER(workers), integer_type{0, most_actors}, "threads",
             "Threads that run actors; 0: as many as there are cores."),
     run_key("memory.limit", MILLRACE_MEMBER(memory_limit),
-            integer_type{kibibyte * kibibyte, std::int64_t{1} << 60, true}, "bytes",
-            "Bytes of episodes held before readers pause. Too little for one step stalls "
-            "readers; more lets them run further ahead."),
+            integer_type{0, std::int64_t{1} << 60, true}, "bytes",
+            "Bytes of episodes that a process holds before those that feed it pause; 0: a quarter "
+            "of the machine's memory. Too little for one step stalls readers; more lets them run "
+            "further ahead."),
     run_key("batch.traces", MILLRACE_MEMBER(batch.traces), integer_type{0, 1'000'000'000}, "traces",
             "Traces with a kept sample in one step; 0: batch.tokens counts. Exactly one of the "
             "two is set."),
@@ -113,6 +116,33 @@ constexpr std::array run_table{
             count_up_to(1'000'000), "groups",
             "Groups that may be begun and not complete. More: needed where the episodes of a group "
             "are far apart in the source; each holds its bytes."),
+    run_key("progress.limit", MILLRACE_MEMBER(progress.limit_s), number_type{0, 604'800}, "s",
+            "Time without a trained step after which the chain of waits is printed; 0: never. "
+            "Longer than a slow step takes."),
+    run_key("progress.stop", MILLRACE_MEMBER(progress.stop), boolean_type{}, "",
+            "Then also end the run, as failed."),
+    run_key("directory.endpoint", MILLRACE_MEMBER(link.directory), text_type{1, longest_endpoint},
+            "", "Where the directory binds, and where all other processes look for it."),
+    run_key("link.bind", MILLRACE_MEMBER(link.bind), text_type{1, longest_endpoint}, "",
+            "What a process binds, tcp://ADDRESS:PORT or ipc://PATH; * as the port: a free one. "
+            "Several hosts: tcp://0.0.0.0:*, with keys."),
+    run_key("link.advertise", MILLRACE_MEMBER(link.advertise), text_type{0, longest_endpoint}, "",
+            "Host that others reach this process by. Empty: the bound one, or an address of the "
+            "machine if that is a wildcard."),
+    run_key("link.timeout", MILLRACE_MEMBER(link.timeout_s), number_type{0.1, 3600}, "s",
+            "A process that is silent for so long is late. Less: losses are noticed sooner, and a "
+            "busy host may be taken for a dead one."),
+    run_key("link.min_rate", MILLRACE_MEMBER(link.min_rate), integer_type{kibibyte, tebibyte, true},
+            "bytes/s",
+            "A message may take its size over this, plus link.timeout, before it is sent anew."),
+    run_key("insecure", MILLRACE_MEMBER(link.insecure), boolean_type{}, "",
+            "Bind other addresses than loopback without keys: whoever reaches them is let in."),
+    run_key("curve.folder", MILLRACE_MEMBER(link.curve_folder), text_type{0, longest_path}, "path",
+            "Keys of this process and the list of those that it lets in, made by `millrace "
+            "keygen`. Empty: no CURVE."),
+    run_key("curve.directory_key", MILLRACE_MEMBER(link.directory_key), text_type{0, 40}, "",
+            "The directory's public key. Empty: the one in curve.folder, which is right where all "
+            "processes share a pair."),
 };
 
 constexpr std::array env_table{

@@ -2,6 +2,7 @@
 #include "config/run_config.hpp"
 
 #include <algorithm>
+#include <array>
 #include <set>
 #include <utility>
 
@@ -19,6 +20,22 @@ namespace {
 constexpr std::size_t largest_file = std::size_t{1} << 20;
 constexpr std::string_view env_section = "env";
 constexpr std::string_view env_default_section = "env_default";
+
+/// Keys that may differ between the processes of a run: what a host has, how it is reached, and how
+/// many of a stage are there, which changes while the run goes on.
+constexpr std::array<std::string_view, 13> own_keys{"state",
+                                                    "source.path",
+                                                    "assembler.instances",
+                                                    "scorer.instances",
+                                                    "packer.instances",
+                                                    "runtime.workers",
+                                                    "memory.limit",
+                                                    "directory.endpoint",
+                                                    "link.bind",
+                                                    "link.advertise",
+                                                    "insecure",
+                                                    "curve.folder",
+                                                    "curve.directory_key"};
 
 /// A choice by its name, all other values as they are.
 template <class Root> key_value named_value(const key<Root> &key, const Root &root) {
@@ -174,6 +191,12 @@ void write_keys(std::string &out, std::span<const key<Root>> keys, std::string_v
     out += fmt::format("{}{} = {}\n", prefix, key.name, toml_text(named_value(key, root)));
 }
 
+digest128 digest_of(std::string_view text) {
+  digest_writer digest;
+  digest.add(std::as_bytes(std::span(text)));
+  return digest.finish();
+}
+
 } // namespace
 
 tl::expected<run_config, std::vector<error>> load_config_text(std::string_view text,
@@ -215,11 +238,15 @@ std::string to_toml(const run_config &config) {
   return out;
 }
 
-digest128 config_digest(const run_config &config) {
-  const std::string text = to_toml(config);
-  digest_writer digest;
-  digest.add(std::as_bytes(std::span(text)));
-  return digest.finish();
+digest128 config_digest(const run_config &config) { return digest_of(to_toml(config)); }
+
+digest128 shared_config_digest(const run_config &config) {
+  run_config shared = config;
+  const run_config defaults;
+  for (const auto &key : run_keys())
+    if (std::find(own_keys.begin(), own_keys.end(), key.name) != own_keys.end())
+      key.set(shared, key.get(defaults));
+  return config_digest(shared);
 }
 
 } // namespace millrace

@@ -30,4 +30,8 @@ std::string to_toml(const run_config &config);
 /// XXH3-128 over the bytes of to_toml(): equal for configs that mean the same.
 digest128 config_digest(const run_config &config);
 
+/// The same without the keys that may differ between the processes of a run: what they compare when
+/// they meet.
+digest128 shared_config_digest(const run_config &config);
+
 } // namespace millrace

@@ -75,13 +75,18 @@ status write_new(const std::filesystem::path &path, std::string_view text, mode_
                 path.string());
   if (fd < 0)
     return fail(errc::io, "cannot write '{}': {}", path.string(), reason_of(errno));
-  // One write: a signal or a full disk makes it short, and then the file is not wanted.
-  errno = 0;
-  const bool whole = ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
-                     ::fsync(fd) == 0;
-  const int number = errno == 0 ? ENOSPC : errno;
+  int number = 0;
+  while (number == 0 && !text.empty()) {
+    const ssize_t written = ::write(fd, text.data(), text.size());
+    if (written >= 0)
+      text.remove_prefix(static_cast<std::size_t>(written));
+    else if (errno != EINTR)
+      number = errno;
+  }
+  if (number == 0 && ::fsync(fd) != 0)
+    number = errno;
   ::close(fd);
-  if (whole)
+  if (number == 0)
     return {};
   ::unlink(path.c_str());
   return fail(errc::io, "cannot write '{}': {}; nothing is left of it", path.string(),

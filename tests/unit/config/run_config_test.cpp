@@ -47,7 +47,7 @@ BOOST_AUTO_TEST_CASE(defaults_hold_where_nothing_is_set) {
   BOOST_TEST(config.workers == 0U);
   BOOST_TEST(config.batch.tokens == 0U);
   BOOST_TEST((config.batch.last == last_batch::ship));
-  BOOST_TEST(config.memory_limit == std::uint64_t{4} << 30);
+  BOOST_TEST(config.memory_limit == 0U);
   BOOST_TEST(config.vocab_size == 2'147'483'647U);
   BOOST_TEST(config.envs.empty());
   BOOST_TEST(config.env_default.algorithm == "grpo");
@@ -201,6 +201,31 @@ BOOST_AUTO_TEST_CASE(the_quickstart_config_loads) {
   BOOST_TEST(loaded->deterministic);
   BOOST_TEST(loaded->source.preset == "quickstart");
   BOOST_TEST(loaded->plan.ranks == 2U);
+}
+
+BOOST_AUTO_TEST_CASE(a_limit_that_no_process_could_work_in_is_refused) {
+  BOOST_TEST(load(base, {"memory.limit=1MiB"}).has_value());
+  BOOST_TEST(refusal(base, {"memory.limit=1048575"}).find("at least 1MiB") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(endpoints_hosts_and_keys_are_checked_and_named) {
+  const std::string key(40, 'k');
+  for (const auto &[set, part] : std::vector<std::pair<std::string, std::string>>{
+           {"directory.endpoint=node:7", "dir/run.toml: directory.endpoint: 'node:7'"},
+           {"link.bind=tcp://1.2.3.4",
+            "dir/run.toml: link.bind: endpoint 'tcp://1.2.3.4' has no port"},
+           {"link.advertise=node:7", "dir/run.toml: link.advertise: 'node:7'"},
+           {"curve.directory_key=" + key, "curve.folder must be set"},
+           {"curve.directory_key=short", "dir/run.toml: curve.directory_key: 40 characters"}})
+    BOOST_TEST(refusal(base, {set}).find(part) != std::string::npos, refusal(base, {set}));
+  BOOST_TEST(load(base, {"curve.directory_key=" + key, "curve.folder=k"}).has_value());
+}
+
+BOOST_AUTO_TEST_CASE(links_get_their_limits_from_the_config) {
+  const link_limits limits =
+      load(base, {"link.timeout=0.25", "link.min_rate=2KiB"}).value().link.limits();
+  BOOST_TEST(limits.timeout.count() == 250);
+  BOOST_TEST(limits.min_rate == 2048U);
 }
 
 BOOST_AUTO_TEST_CASE(the_digest_follows_every_change) {
