@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "actors/conform/conform.hpp"
+#include "config/run_config.hpp"
 #include "launch/terminal.hpp"
 #include "runtime/text_table.hpp"
 #include "schema/import/import.hpp"
@@ -59,6 +60,11 @@ int conform_command(const conform_request &request) {
   if (!outcome)
     return complain(outcome.error());
   return flush_and_exit(outcome->failed == 0 ? exit_ok : exit_failed);
+}
+
+int config_command(const config_request &request) {
+  const auto config = load_config(request.config, request.sets);
+  return config ? print_and_exit(to_toml(*config)) : complain(config.error());
 }
 
 int keygen_command(const keygen_request &request) {

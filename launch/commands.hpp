@@ -37,6 +37,12 @@ struct conform_request {
 };
 int conform_command(const conform_request &request);
 
+struct config_request {
+  std::filesystem::path config;
+  std::vector<std::string> sets; ///< "key=value", later ones win
+};
+int config_command(const config_request &request);
+
 struct keygen_request {
   std::filesystem::path folder;
 };

@@ -24,6 +24,7 @@ constexpr std::string_view examples = R"(Examples:
   millrace inspect traces.mrec                           what is in it; --json for programs
   millrace run config/quickstart.toml --set source.path=traces.mrec
   millrace conform tests/golden                          run golden vectors
+  millrace config config/quickstart.toml                 every key with its value
   millrace keygen keys                                   CURVE keys for links between hosts
 
 Exit codes: 0 success, 1 failed work, 2 bad use or config.)";
@@ -48,6 +49,7 @@ public:
     add_synth();
     add_inspect();
     add_conform();
+    add_config();
     add_keygen();
     app_.footer(std::string(examples)); // last: the commands would inherit it
   }
@@ -75,19 +77,26 @@ public:
       return inspect_command(inspect_);
     if (conform_cli_->parsed())
       return conform_command(conform_);
+    if (config_cli_->parsed())
+      return config_command(config_);
     if (keygen_cli_->parsed())
       return keygen_command(keygen_);
     return complain(error{errc::bad_argument, "no command is given; see millrace --help"});
   }
 
 private:
+  static void add_config_options(CLI::App &command, std::filesystem::path &config,
+                                 std::vector<std::string> &sets) {
+    command.add_option("CONFIG", config, "A .toml file")->required();
+    command.add_option("--set", sets, "key=value, over what CONFIG says; may be repeated")
+        ->type_size(1)
+        ->allow_extra_args(false);
+  }
+
   void add_run() {
     run_cli_ = app_.add_subcommand("run", "All stages in this process, from a source to the "
                                           "tensors of every trainer rank");
-    run_cli_->add_option("CONFIG", run_.config, "A .toml file")->required();
-    run_cli_->add_option("--set", run_.sets, "key=value, over what CONFIG says; may be repeated")
-        ->type_size(1)
-        ->allow_extra_args(false);
+    add_config_options(*run_cli_, run_.config, run_.sets);
     run_cli_->add_option("--steps", run_.steps, "Stop after so many steps")->check(whole_number);
     run_cli_->add_option("--json", run_.json, "Write a summary for programs");
     run_cli_->add_option("--dump", run_.dump, "Write the tensors of every micro batch below it");
@@ -132,6 +141,11 @@ private:
         ->required();
   }
 
+  void add_config() {
+    config_cli_ = app_.add_subcommand("config", "The config in effect: every key with its value");
+    add_config_options(*config_cli_, config_.config, config_.sets);
+  }
+
   void add_keygen() {
     keygen_cli_ = app_.add_subcommand("keygen", "Make CURVE keys for links between hosts");
     keygen_cli_->add_option("DIR", keygen_.folder, "Folder to make them in")->required();
@@ -140,7 +154,7 @@ private:
   std::vector<std::string_view> commands() const {
     std::vector<std::string_view> names;
     for (const CLI::App *each :
-         {run_cli_, import_cli_, synth_cli_, inspect_cli_, conform_cli_, keygen_cli_})
+         {run_cli_, import_cli_, synth_cli_, inspect_cli_, conform_cli_, config_cli_, keygen_cli_})
       names.push_back(each->get_name());
     return names;
   }
@@ -170,12 +184,14 @@ private:
   CLI::App *synth_cli_ = nullptr;
   CLI::App *inspect_cli_ = nullptr;
   CLI::App *conform_cli_ = nullptr;
+  CLI::App *config_cli_ = nullptr;
   CLI::App *keygen_cli_ = nullptr;
   run_request run_;
   import_request import_;
   synth_request synth_;
   inspect_request inspect_;
   conform_request conform_;
+  config_request config_;
   keygen_request keygen_;
 };
 

@@ -359,6 +359,24 @@ class Conform(Case):
         self.assertTrue(done.stdout.endswith("0 passed, 1 failed\n"), done.stdout)
 
 
+class Config(Case):
+    def test_every_key_is_shown_with_the_value_in_effect(self):
+        (self.dir / "c.toml").write_text('source.preset = "quickstart"\nbatch.traces = 8\nscorer.instances = 3\n')
+        done = self.run_millrace("config", "c.toml", "--set", "packer.instances=4")
+        self.assert_succeeds(done)
+        for line in ("scorer.instances = 3", "packer.instances = 4", "assembler.instances = 1", 'run.id = "c"'):
+            self.assertIn(line + "\n", done.stdout)
+
+    def test_what_is_shown_is_a_config(self):
+        (self.dir / "c.toml").write_text('source.preset = "quickstart"\nbatch.traces = 8\n[env."a b"]\n')
+        first = self.run_millrace("config", "c.toml")
+        (self.dir / "d.toml").write_text(first.stdout)
+        self.assertEqual(self.run_millrace("config", "d.toml").stdout, first.stdout)
+
+    def test_a_config_that_does_not_load_is_bad_use(self):
+        self.assert_fails(self.run_millrace("config", "none.toml"), 2, "none.toml")
+
+
 class Keygen(Case):
     def test_new_keys_are_made_and_the_public_one_is_printed(self):
         done = self.run_millrace("keygen", "a/keys")
@@ -416,7 +434,7 @@ class Synth(Case):
         self.assertEqual(stat.S_IMODE(self.synth().stat().st_mode), 0o666 & ~mask)
 
 
-COMMANDS = ["run", "import", "synth", "inspect", "conform", "keygen"]
+COMMANDS = ["run", "import", "synth", "inspect", "conform", "config", "keygen"]
 
 if __name__ == "__main__":
     harness.main()
