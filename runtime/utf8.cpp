@@ -31,6 +31,18 @@ std::size_t utf8_length(std::string_view text) noexcept {
   return 0;
 }
 
+std::string_view utf8_prefix(std::string_view text, std::size_t most) noexcept {
+  if (text.size() <= most)
+    return text;
+  const auto inside = [&](std::size_t i) {
+    return (static_cast<unsigned char>(text[i]) & 0xc0U) == 0x80U;
+  };
+  std::size_t end = most;
+  while (end > 0 && most - end < 3 && inside(end))
+    --end;
+  return text.substr(0, inside(end) ? most : end); // bytes that are no characters: any end will do
+}
+
 bool is_utf8(std::string_view text) noexcept {
   while (!text.empty()) {
     const auto length = utf8_length(text);

@@ -11,6 +11,9 @@ namespace millrace {
 /// a surrogate, over U+10FFFF) or `text` is empty.
 std::size_t utf8_length(std::string_view text) noexcept;
 
+/// The longest start of `text` of at most `most` bytes that does not end inside a character.
+std::string_view utf8_prefix(std::string_view text, std::size_t most) noexcept;
+
 bool is_utf8(std::string_view text) noexcept;
 
 /// The text with every byte that is not part of a character replaced by U+FFFD.

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "actors/node/codec.hpp"
+
+#include <type_traits>
+
+#include "runtime/utf8.hpp"
+#include "schema/limits.hpp"
+
+namespace millrace {
+
+namespace {
+
+using flatbuffers::FlatBufferBuilder;
+using flatbuffers::Offset;
+
+/// What is known of a message while it is written: its envelope, and the parts after it.
+struct writer {
+  FlatBufferBuilder builder;
+  message parts = message(1); ///< [0] is the envelope's place
+
+  void attach(const frame &part) { parts.push_back(part); }
+  void attach(const message &some) { parts.insert(parts.end(), some.begin(), some.end()); }
+
+  Offset<flatbuffers::String> text(std::string_view value) { return builder.CreateString(value); }
+  /// For people.
+  Offset<flatbuffers::String> prose(std::string_view value) {
+    return text(utf8_prefix(value, limits::text_bytes));
+  }
+
+  Offset<wire::PeerId> id_of(const peer &who) {
+    MILLRACE_ASSERT(!who.id().name.empty(),
+                    "a message to another process names an actor that has no id");
+    const auto name = text(who.id().name);
+    return wire::CreatePeerId(builder, name, who.id().incarnation);
+  }
+
+  Offset<wire::GroupInfo> info_of(const std::shared_ptr<const group_info> &info) {
+    MILLRACE_ASSERT(info, "a message of a group without what is known of it");
+    const auto key = create_key(builder, info->key);
+    const auto source = text(info->source);
+    return wire::CreateGroupInfo(builder, key, source, info->size);
+  }
+
+  auto places_of(const std::vector<group_ref> &groups) {
+    std::vector<wire::GroupPlace> places;
+    places.reserve(groups.size());
+    for (const auto &group : groups)
+      places.emplace_back(group.ordinal, group.source);
+    return builder.CreateVectorOfStructs(places);
+  }
+};
+
+wire::GroupPlace place_of(const group_ref &group) { return {group.ordinal, group.source}; }
+wire::BinPlace place_of(const bin_ref &bin) { return {bin.step, bin.rank, bin.index}; }
+wire::Digest digest_of(const digest128 &digest) {
+  return wire::Digest(flatbuffers::make_span(digest.bytes));
+}
+
+auto write(writer &out, const frame_arrived &in) {
+  const auto group = place_of(in.group);
+  out.attach(in.part.parts());
+  const auto info = out.info_of(in.info);
+  return wire::CreateFrameArrived(out.builder, &group, info, in.member);
+}
+
+auto write(writer &out, const episode_arrived &in) {
+  const auto group = place_of(in.group);
+  out.attach(in.episode.parts());
+  const auto info = out.info_of(in.info);
+  return wire::CreateEpisodeArrived(out.builder, &group, info, in.member);
+}
+
+auto write(writer &out, const episode_rejected &in) {
+  const auto group = place_of(in.group);
+  const auto info = out.info_of(in.info);
+  const auto id = out.text(in.id);
+  const auto reason = out.prose(in.reason);
+  return wire::CreateEpisodeRejected(out.builder, &group, info, in.member, id, in.attempt, reason);
+}
+
+auto write(writer &out, const group_sized &in) {
+  const auto group = place_of(in.group);
+  const auto info = out.info_of(in.info);
+  return wire::CreateGroupSized(out.builder, &group, info);
+}
+
+auto write(writer &out, const source_ended &in) {
+  return wire::CreateSourceEnded(out.builder, in.reader, in.groups);
+}
+
+auto write(writer &out, const permit_wanted &in) {
+  return wire::CreatePermitWanted(out.builder, in.reader, in.ordinal);
+}
+
+auto write(writer &out, const permit &in) { return wire::CreatePermit(out.builder, in.below); }
+
+auto write(writer &out, const hunger &in) { return wire::CreateHunger(out.builder, in.hungry); }
+
+auto write(writer &out, const group_complete &in) {
+  const auto group = place_of(in.group);
+  out.attach(in.header);
+  const auto assembler = out.id_of(in.assembler);
+  return wire::CreateGroupComplete(out.builder, &group, assembler);
+}
+
+auto write(writer &out, const group_scored &in) {
+  const auto group = place_of(in.group);
+  out.attach(in.header);
+  out.attach(in.annotations);
+  const auto assembler = out.id_of(in.assembler);
+  return wire::CreateGroupScored(out.builder, &group, assembler);
+}
+
+auto write(writer &out, const group_tombstone &in) {
+  const auto group = place_of(in.group);
+  out.attach(in.header);
+  const auto why = out.prose(in.why);
+  const auto assembler = out.id_of(in.assembler);
+  return wire::CreateGroupTombstone(out.builder, &group,
+                                    static_cast<wire::TombstoneReason>(in.reason), why, assembler);
+}
+
+auto write(writer &out, const groups_received &in) {
+  const auto groups = out.places_of(in.groups);
+  return wire::CreateGroupsReceived(out.builder, groups);
+}
+
+auto write(writer &out, const groups_settled &in) {
+  const auto groups = out.places_of(in.groups);
+  return wire::CreateGroupsSettled(out.builder, groups);
+}
+
+auto write(writer &out, const pack_bin &in) {
+  out.attach(in.plan);
+  std::vector<Offset<wire::BinGroup>> groups;
+  groups.reserve(in.groups.size());
+  for (const auto &one : in.groups) {
+    const auto group = place_of(one.group);
+    out.attach(one.annotations);
+    const auto assembler = out.id_of(one.assembler);
+    groups.push_back(wire::CreateBinGroup(out.builder, &group, assembler));
+  }
+  const auto list = out.builder.CreateVector(groups);
+  const auto feeder = out.id_of(in.feeder);
+  return wire::CreatePackBin(out.builder, list, feeder, in.source_bytes);
+}
+
+auto write(writer &out, const fetch_episodes &in) {
+  const auto group = place_of(in.group);
+  const auto members = out.builder.CreateVector(in.members);
+  const auto packer = out.id_of(in.packer);
+  return wire::CreateFetchEpisodes(out.builder, &group, members, packer, in.job);
+}
+
+/// Episodes that do not fit into one message become a problem: whoever asked would wait forever.
+std::string problem_of(const episodes_fetched &in) {
+  std::size_t parts = 1;
+  for (const auto &episode : in.episodes)
+    parts += episode.parts().size();
+  if (parts <= limits::parts)
+    return in.problem;
+  return fmt::format("{} episodes of {} parts are too many for one message, at most {} are allowed",
+                     in.episodes.size(), parts, limits::parts);
+}
+
+auto write(writer &out, const episodes_fetched &in) {
+  const auto group = place_of(in.group);
+  const auto why_none = problem_of(in);
+  std::vector<std::uint32_t> counts;
+  if (why_none.empty()) {
+    counts.reserve(in.episodes.size());
+    for (const auto &episode : in.episodes) {
+      out.attach(episode.parts());
+      counts.push_back(static_cast<std::uint32_t>(episode.parts().size()));
+    }
+  }
+  const auto list = out.builder.CreateVector(counts);
+  const auto problem = out.prose(why_none);
+  return wire::CreateEpisodesFetched(out.builder, in.job, &group, list, problem);
+}
+
+auto write(writer &out, const micro_batch_ready &in) {
+  const auto bin = place_of(in.bin);
+  const auto packer = out.id_of(in.packer);
+  return wire::CreateMicroBatchReady(out.builder, &bin, in.bytes, packer);
+}
+
+auto write(writer &out, const fetch_micro_batch &in) {
+  const auto bin = place_of(in.bin);
+  const auto feeder = out.id_of(in.feeder);
+  return wire::CreateFetchMicroBatch(out.builder, &bin, feeder);
+}
+
+auto write(writer &out, const micro_batch_packed &in) {
+  const auto bin = place_of(in.bin);
+  out.attach(in.parts);
+  return wire::CreateMicroBatchPacked(out.builder, &bin);
+}
+
+auto write(writer &out, const micro_batch_taken &in) {
+  const auto bin = place_of(in.bin);
+  return wire::CreateMicroBatchTaken(out.builder, &bin);
+}
+
+auto write(writer &out, const stage_step &in) {
+  return wire::CreateStageStep(out.builder, in.step, in.micro_batches);
+}
+
+auto write(writer &out, const step_staged &in) {
+  std::vector<wire::MicroBatchDigest> digests;
+  digests.reserve(in.digests.size());
+  for (const auto &one : in.digests)
+    digests.emplace_back(one.rank, one.index, digest_of(one.digest));
+  const auto list = out.builder.CreateVectorOfStructs(digests);
+  return wire::CreateStepStaged(out.builder, in.step, in.rank, list, in.wire_bytes);
+}
+
+auto write(writer &out, const commit_step &in) {
+  const auto digest = digest_of(in.step_digest);
+  return wire::CreateCommitStep(out.builder, in.step, &digest);
+}
+
+auto write(writer &out, const rank_notice &in) {
+  const auto key = out.text(in.key);
+  const auto value = out.builder.CreateVector(
+      reinterpret_cast<const std::uint8_t *>(in.value.data()), in.value.size());
+  return wire::CreateRankNotice(out.builder, key, value);
+}
+
+auto write(writer &out, const step_trained &in) {
+  return wire::CreateStepTrained(out.builder, in.step, in.rank, in.totals.rl, in.totals.ce,
+                                 in.totals.ref_kl);
+}
+
+auto write(writer &out, const run_failed &in) {
+  const auto who = out.text(in.who);
+  const auto text = out.prose(in.what.message);
+  return wire::CreateRunFailed(out.builder, who, static_cast<std::uint16_t>(in.what.code), text);
+}
+
+template <class T, class... Others> constexpr bool is_one_of = (std::is_same_v<T, Others> || ...);
+
+/// Small, and must never wait for credit. source_ended also goes to the planner, where it might;
+/// to an assembler it must stay behind the episodes.
+template <class Message>
+constexpr bool is_control =
+    is_one_of<Message, permit_wanted, permit, hunger, groups_received, groups_settled,
+              fetch_episodes, micro_batch_ready, fetch_micro_batch, micro_batch_taken, stage_step,
+              step_staged, commit_step, rank_notice, step_trained, run_failed>;
+
+template <class Message>
+constexpr bool is_answer = is_one_of<Message, episodes_fetched, micro_batch_packed>;
+
+template <class Table> constexpr wire::ActorMessage type_of(Offset<Table>) {
+  return wire::ActorMessageTraits<Table>::enum_value;
+}
+
+} // namespace
+
+encoded_parcel encode(const parcel &what, std::string_view to) {
+  writer out;
+  encoded_parcel done;
+  auto type = wire::ActorMessage::NONE;
+  Offset<void> table_at;
+  std::visit(
+      [&]<class Message>(const Message &in) {
+        const auto table = write(out, in);
+        type = type_of(table);
+        table_at = table.Union();
+        done.where = is_control<Message> ? lane::control : lane::data;
+        done.asked_for = is_answer<Message>;
+      },
+      what.what);
+  const auto name = out.text(to);
+  const auto root = wire::CreateActorEnvelope(out.builder, name, type, table_at);
+  out.parts.front() = finish_body<wire::ActorEnvelope>(out.builder, root);
+  if (out.parts.front().size() > link_limits{}.control_bytes)
+    done.where = lane::data;
+  done.parts = std::move(out.parts);
+  return done;
+}
+
+} // namespace millrace
