@@ -49,4 +49,17 @@ std::string byte_count(std::uint64_t bytes) {
   return fmt::format("{:.1f} {}", value, units[unit]);
 }
 
+std::string duration_text(std::uint64_t milliseconds) {
+  const double seconds = static_cast<double>(milliseconds) / 1'000;
+  if (seconds < 9.95)
+    return fmt::format("{:.1f} s", seconds);
+  if (seconds < 999.5)
+    return fmt::format("{:.0f} s", seconds);
+  if (seconds < 2 * 3'600)
+    return fmt::format("{:.0f} min", seconds / 60);
+  if (seconds < 48 * 3'600)
+    return fmt::format("{:.1f} h", seconds / 3'600);
+  return fmt::format("{:.0f} d", seconds / 86'400);
+}
+
 } // namespace millrace

@@ -17,4 +17,7 @@ std::string grouped(std::uint64_t number);
 /// Bytes for people: "812 B", "19.1 MiB".
 std::string byte_count(std::uint64_t bytes);
 
+/// A span of time for people: "0.4 s", "412 s", "27 min", "3.2 h", "5 d".
+std::string duration_text(std::uint64_t milliseconds);
+
 } // namespace millrace

@@ -27,5 +27,16 @@ BOOST_AUTO_TEST_CASE(bytes_have_the_unit_that_people_read) {
   BOOST_TEST(byte_count(std::uint64_t{3} << 30) == "3.0 GiB");
 }
 
+BOOST_AUTO_TEST_CASE(durations_have_the_unit_that_people_read) {
+  BOOST_TEST(duration_text(0) == "0.0 s");
+  BOOST_TEST(duration_text(9'940) == "9.9 s");
+  BOOST_TEST(duration_text(9'960) == "10 s");
+  BOOST_TEST(duration_text(412'345) == "412 s");
+  BOOST_TEST(duration_text(999'499) == "999 s");
+  BOOST_TEST(duration_text(999'500) == "17 min");
+  BOOST_TEST(duration_text(2 * 3'600'000) == "2.0 h");
+  BOOST_TEST(duration_text(49 * 3'600'000) == "2 d");
+}
+
 } // namespace
 } // namespace millrace
