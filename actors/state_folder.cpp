@@ -8,6 +8,10 @@
 
 namespace millrace {
 
+std::filesystem::path control_socket(const std::filesystem::path &folder) {
+  return folder / "control.sock";
+}
+
 result<state_folder> state_folder::open(const std::filesystem::path &given) {
   std::error_code problem;
   if (!given.empty()) {

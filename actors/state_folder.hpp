@@ -7,6 +7,9 @@
 
 namespace millrace {
 
+/// The socket file at which `run` answers tools (ipc), in its state folder.
+std::filesystem::path control_socket(const std::filesystem::path &folder);
+
 /// Where a run keeps what outlives it. A folder that the run made up itself is removed with the
 /// object, unless it is kept.
 class state_folder {

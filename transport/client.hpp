@@ -12,6 +12,7 @@
 namespace millrace {
 
 /// Asks a process one question, as tools do: connects, asks, waits for the one answer. Blocks.
+/// @param run run.id that the process must be of; empty: whichever it is of.
 /// @param server_key the public CURVE key of the process; empty without CURVE.
 /// Errors: timed_out (nobody answers: endpoint and seconds are named), peer_lost (refused, with the
 /// reason), bad_argument (no endpoint), too_large.

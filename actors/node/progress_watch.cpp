@@ -9,7 +9,7 @@ namespace {
 
 std::chrono::steady_clock::duration limit_of(const progress_config &config) {
   return std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-      std::chrono::duration<double>(config.limit));
+      std::chrono::duration<double>(config.limit_s));
 }
 
 } // namespace
@@ -23,7 +23,7 @@ std::optional<progress_watch::alarm> progress_watch::look(time_point now, std::u
     moved_ = now;
     next_ = now + limit_of(config_);
   }
-  if (config_.limit <= 0 || now < next_)
+  if (config_.limit_s <= 0 || now < next_)
     return std::nullopt;
   next_ = now + limit_of(config_);
   return alarm{steps_, std::chrono::duration_cast<std::chrono::milliseconds>(now - moved_),

@@ -7,17 +7,9 @@
 #include <string>
 
 #include "actors/node/host_messages.hpp"
+#include "actors/progress_config.hpp"
 
 namespace millrace {
-
-struct progress_config {
-  /// Key: progress.limit. Unit: seconds. When no step was trained for so long, the chain of waits
-  /// is printed, and again after each further such time. Range: 0 (never) to 1e6. Default: 300.
-  /// Shorter than a step of slow environments: complains without need.
-  double limit = 300;
-  /// Key: progress.stop. Stop the run then. Default: false, a slow run is not a dead one.
-  bool stop = false;
-};
 
 /// Notices that a run does not go on. No clock: times come in.
 class progress_watch {
