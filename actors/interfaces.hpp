@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <compare>
+#include <concepts>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -369,10 +370,20 @@ struct parcel {
       what;
 };
 
+namespace detail {
+template <class Message, class Variant> inline constexpr bool is_in = false;
+template <class Message, class... Kinds>
+inline constexpr bool is_in<Message, std::variant<Kinds...>> = (std::same_as<Message, Kinds> || ...);
+} // namespace detail
+
+/// Whether a message may go to an actor of another process.
+template <class Message>
+inline constexpr bool is_parcel = detail::is_in<Message, decltype(parcel::what)>;
+
 template <class Message> void peer::send(Message what) const {
   if (local_) {
     caf::anon_send(local_, std::move(what));
-  } else if constexpr (requires(parcel p) { std::get<Message>(p.what); }) {
+  } else if constexpr (is_parcel<Message>) {
     MILLRACE_ASSERT(remote_, "a message to nobody");
     remote_->send(parcel{std::move(what)});
   } else {

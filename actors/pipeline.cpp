@@ -11,25 +11,120 @@
 #include "actors/scorer/scorer.hpp"
 #include "actors/trainer/feeder.hpp"
 #include "actors/trainer/trainer.hpp"
-#include "runtime/machine_memory.hpp"
 
 namespace millrace {
 
 namespace {
 
-caf::actor spawn_planner(caf::actor_system &system, const caf::actor &supervisor,
-                         const pipeline_parts &parts) {
-  const auto &config = *parts.config;
-  planner_options options;
-  options.batch = config.batch;
-  options.limits = config.planner;
-  options.plan = config.plan;
-  options.deterministic = config.deterministic;
-  options.readers = config.instances.env_readers;
-  options.max_steps = parts.max_steps;
-  options.memory_limit = effective_memory_limit(config.memory_limit);
-  return system.spawn<planner>(parts.context, std::move(options), supervisor, parts.counters);
-}
+/// Spawns the actors of one process, by role.
+class spawner {
+public:
+  spawner(caf::actor_system &system, peer planner, peer supervisor, const pipeline_parts &parts)
+      : system_(system), planner_(std::move(planner)), supervisor_(std::move(supervisor)),
+        parts_(parts), config_(*parts.config) {}
+
+  void spawn_planner() {
+    planner_options options;
+    options.batch = config_.batch;
+    options.limits = config_.planner;
+    options.plan = config_.plan;
+    options.deterministic = config_.deterministic;
+    options.readers = config_.instances.env_readers;
+    options.max_steps = parts_.max_steps;
+    options.memory_limit = config_.memory_limit;
+    add("planner", role::planner, "planner",
+        system_.spawn<planner>(parts_.context, std::move(options), supervisor_, parts_.counters));
+    planner_ = out_.contacts.back().who;
+  }
+
+  void spawn_trainer(const actor_spec &spec) {
+    const auto trains = system_.spawn<trainer, caf::detached>(
+        parts_.context,
+        trainer_options{.rank = spec.number, .join = parts_.join(spec.number), .dump = parts_.dump},
+        trainer_peers{planner_, supervisor_}, parts_.counters);
+    const auto feeds = system_.spawn<feeder>(
+        parts_.context,
+        feeder_options{.rank = spec.number,
+                       .memory_limit = config_.memory_limit,
+                       .noticed = parts_.noticed},
+        feeder_peers{planner_, trains, supervisor_}, parts_.counters);
+    add("feeder", role::trainer, fmt::format("feeder-{}", spec.number), feeds);
+    stage("trainer").actors.push_back(trains);
+    stage("trainer").names.push_back(spec.name);
+  }
+
+  void spawn_packer(const actor_spec &spec) {
+    add("packer", role::packer, spec.name,
+        system_.spawn<packer>(parts_.context, packer_options{spec.name, config_.memory_limit},
+                              supervisor_, parts_.counters));
+  }
+
+  void spawn_scorer(const actor_spec &spec) {
+    add("scorer", role::scorer, spec.name,
+        system_.spawn<scorer>(parts_.context, spec.name, parts_.config,
+                              scorer_peers{planner_, supervisor_}, parts_.counters));
+  }
+
+  void spawn_assembler(const actor_spec &spec) {
+    add("assembler", role::assembler, spec.name,
+        system_.spawn<assembler>(
+            parts_.context,
+            assembler_options{spec.name, config_.instances.env_readers, config_.plan.seq_len},
+            assembler_peers{{}, planner_, supervisor_}, parts_.counters));
+  }
+
+  status spawn_reader(const actor_spec &spec) {
+    auto file = recording_reader::open(parts_.recording);
+    if (!file)
+      return tl::unexpected(std::move(file).error());
+    env_reader_options options;
+    options.index = spec.number;
+    options.count = config_.instances.env_readers;
+    options.memory_limit = config_.memory_limit;
+    options.vocab_size = config_.vocab_size;
+    options.pace = config_.source.pace;
+    options.sizes.other = config_.env_default.group_size;
+    for (const auto &[name, env] : config_.envs)
+      options.sizes.by_env.emplace(name, env.group_size);
+    add("env-reader", role::env_reader, spec.name,
+        system_.spawn<env_reader>(parts_.context, std::move(options), std::move(*file),
+                                  env_reader_peers{{}, planner_, supervisor_}, parts_.counters,
+                                  parts_.refused));
+    return {};
+  }
+
+  /// The stages in the order of the data.
+  pipeline take() && {
+    static constexpr std::array order{"env-reader", "assembler", "scorer", "planner",
+                                      "packer",     "feeder",    "trainer"};
+    std::ranges::sort(out_.stages, {}, [](const actor_stage &one) {
+      return std::ranges::find(order, one.name) - order.begin();
+    });
+    return std::move(out_);
+  }
+
+private:
+  actor_stage &stage(std::string_view name) {
+    const auto found = std::ranges::find(out_.stages, name, &actor_stage::name);
+    if (found != out_.stages.end())
+      return *found;
+    return out_.stages.emplace_back(actor_stage{std::string(name), {}, {}});
+  }
+
+  void add(std::string_view where, role what, std::string name, caf::actor actor) {
+    stage(where).actors.push_back(actor);
+    stage(where).names.push_back(name);
+    out_.contacts.push_back(
+        {what, peer({std::move(name), parts_.context.incarnation}, std::move(actor))});
+  }
+
+  caf::actor_system &system_;
+  peer planner_;
+  const peer supervisor_;
+  const pipeline_parts &parts_;
+  const run_config &config_;
+  pipeline out_;
+};
 
 /// True once `actor` has ended; false if it has not by the deadline.
 bool wait_for_end(caf::scoped_actor &self, const caf::actor &actor,
@@ -45,82 +140,76 @@ bool wait_for_end(caf::scoped_actor &self, const caf::actor &actor,
   return true;
 }
 
-std::vector<caf::actor> spawn_trainers(caf::actor_system &system, const caf::actor &planner,
-                                       const caf::actor &supervisor, const pipeline_parts &parts) {
-  std::vector<caf::actor> out;
-  for (std::uint32_t rank = 0; rank < parts.config->plan.ranks; ++rank)
-    out.push_back(system.spawn<trainer, caf::detached>(
-        parts.context, trainer_options{.rank = rank, .join = parts.join[rank], .dump = parts.dump},
-        trainer_peers{planner, supervisor}, parts.counters));
-  return out;
-}
-
-std::vector<caf::actor> spawn_feeders(caf::actor_system &system, const caf::actor &planner,
-                                      const std::vector<caf::actor> &trainers,
-                                      const caf::actor &supervisor, const pipeline_parts &parts) {
-  std::vector<caf::actor> out;
-  for (std::uint32_t rank = 0; rank < trainers.size(); ++rank)
-    out.push_back(system.spawn<feeder>(
-        parts.context, rank, feeder_peers{planner, trainers[rank], supervisor}, parts.counters));
-  return out;
-}
-
-std::vector<caf::actor> spawn_readers(caf::actor_system &system,
-                                      std::vector<recording_reader> files,
-                                      const env_reader_peers &peers, const pipeline_parts &parts) {
-  const auto &config = *parts.config;
-  env_reader_options options;
-  options.count = config.instances.env_readers;
-  options.vocab_size = config.vocab_size;
-  options.pace = config.source.pace;
-  options.sizes.other = config.env_default.group_size;
-  for (const auto &[name, env] : config.envs)
-    options.sizes.by_env.emplace(name, env.group_size);
-  std::vector<caf::actor> out;
-  for (auto &file : files) {
-    out.push_back(system.spawn<env_reader>(parts.context, options, std::move(file), peers,
-                                           parts.counters, parts.refused));
-    ++options.index;
-  }
-  return out;
-}
-
 } // namespace
 
-result<pipeline> start_pipeline(caf::actor_system &system, const caf::actor &supervisor,
-                                const pipeline_parts &parts) {
-  const auto &config = *parts.config;
-  std::vector<recording_reader> files;
-  for (std::uint32_t i = 0; i < config.instances.env_readers; ++i) {
-    auto file = recording_reader::open(parts.recording);
-    if (!file)
-      return tl::unexpected(std::move(file).error());
-    files.push_back(std::move(*file));
-  }
-  pipeline out;
-  out.planner = spawn_planner(system, supervisor, parts);
-  auto trainers = spawn_trainers(system, out.planner, supervisor, parts);
-  auto feeders = spawn_feeders(system, out.planner, trainers, supervisor, parts);
-  std::vector<caf::actor> packers;
-  for (std::uint32_t i = 0; i < config.instances.packers; ++i)
-    packers.push_back(system.spawn<packer>(parts.context, i, supervisor, parts.counters));
-  std::vector<caf::actor> scorers;
-  for (std::uint32_t i = 0; i < config.instances.scorers; ++i)
-    scorers.push_back(
-        system.spawn<scorer>(parts.context, i, parts.config, out.planner, parts.counters));
-  std::vector<caf::actor> assemblers;
-  for (std::uint32_t i = 0; i < config.instances.assemblers; ++i)
-    assemblers.push_back(system.spawn<assembler>(
-        parts.context, assembler_options{i, config.instances.env_readers, config.plan.seq_len},
-        assembler_peers{scorers, out.planner}, parts.counters));
-  auto readers =
-      spawn_readers(system, std::move(files), {assemblers, out.planner, supervisor}, parts);
-  caf::anon_send(out.planner, start_planner{readers, packers, feeders});
-  out.stages = {{"env-reader", std::move(readers)}, {"assembler", std::move(assemblers)},
-                {"scorer", std::move(scorers)},     {"planner", {out.planner}},
-                {"packer", std::move(packers)},     {"feeder", std::move(feeders)},
-                {"trainer", std::move(trainers)}};
+std::vector<actor_spec> all_stages(const run_config &config) {
+  std::vector<actor_spec> out{{role::planner, "planner", 0}};
+  const auto add = [&](role what, std::uint32_t count) {
+    for (std::uint32_t i = 0; i < count; ++i)
+      out.push_back({what, fmt::format("{}-{}", to_string(what), i), i});
+  };
+  add(role::trainer, config.plan.ranks);
+  add(role::packer, config.instances.packers);
+  add(role::scorer, config.instances.scorers);
+  add(role::assembler, config.instances.assemblers);
+  add(role::env_reader, config.instances.env_readers);
   return out;
+}
+
+result<pipeline> start_actors(caf::actor_system &system, std::span<const actor_spec> specs,
+                              peer planner, const peer &supervisor, const pipeline_parts &parts) {
+  spawner out(system, std::move(planner), supervisor, parts);
+  // The planner first: the others are told of it when they are made.
+  for (const auto &spec : specs)
+    if (spec.what == role::planner)
+      out.spawn_planner();
+  for (const auto &spec : specs)
+    switch (spec.what) {
+    case role::trainer:
+      out.spawn_trainer(spec);
+      break;
+    case role::packer:
+      out.spawn_packer(spec);
+      break;
+    case role::scorer:
+      out.spawn_scorer(spec);
+      break;
+    case role::assembler:
+      out.spawn_assembler(spec);
+      break;
+    case role::env_reader:
+      MILLRACE_TRY(out.spawn_reader(spec));
+      break;
+    case role::planner:
+    case role::directory:
+    case role::host:
+      break;
+    }
+  return std::move(out).take();
+}
+
+bool works_with(role who, role whom) noexcept {
+  switch (who) {
+  case role::env_reader:
+    return whom == role::assembler;
+  case role::assembler:
+    return whom == role::scorer;
+  case role::planner:
+    return whom == role::env_reader || whom == role::packer || whom == role::trainer;
+  default:
+    return false;
+  }
+}
+
+bool hears_of_loss(role who, role whom) noexcept {
+  return works_with(who, whom) || (who == role::trainer && whom == role::packer);
+}
+
+void introduce(std::span<const contact> contacts) {
+  for (const auto &one : contacts)
+    for (const auto &other : contacts)
+      if (works_with(one.what, other.what))
+        tell(one.who, peer_up{other.what, other.who});
 }
 
 std::vector<std::string> shut_down(std::span<const actor_stage> stages, caf::scoped_actor &self,
@@ -131,7 +220,7 @@ std::vector<std::string> shut_down(std::span<const actor_stage> stages, caf::sco
       caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
     for (std::size_t i = 0; i < one.actors.size(); ++i)
       if (!wait_for_end(self, one.actors[i], deadline))
-        alive.push_back(one.actors.size() == 1 ? one.name : fmt::format("{} {}", one.name, i));
+        alive.push_back(one.names[i]);
   }
   return alive;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
@@ -15,6 +16,16 @@
 
 namespace millrace {
 
+/// An actor to start in this process.
+struct actor_spec {
+  role what = role::host;
+  std::string name;         ///< "scorer-1"; of a trainer: "trainer-RANK"
+  std::uint32_t number = 0; ///< of an env reader, rank of a trainer
+};
+
+/// All stages of a run, as many as the config says. Without the directory.
+std::vector<actor_spec> all_stages(const run_config &config);
+
 /// What the actors of one process are made from.
 struct pipeline_parts {
   std::shared_ptr<const run_config> config;
@@ -24,29 +35,48 @@ struct pipeline_parts {
   actor_context context;
   std::shared_ptr<run_counters> counters;
   std::shared_ptr<quarantine> refused;
-  /// By rank.
-  std::vector<rank_join> join;
+  /// How the trainer of a rank joins the others, and what it is told of them.
+  std::function<rank_join(std::uint32_t rank)> join;
+  std::function<void(const rank_notice &)> noticed;
 };
 
 /// The actors of one stage of the data path.
 struct actor_stage {
   std::string name;
   std::vector<caf::actor> actors;
+  std::vector<std::string> names; ///< parallel to actors
 };
+
+/// An actor that others send to.
+struct contact {
+  role what = role::host;
+  peer who;
+};
+
+/// The actors of a process, sources first and trainers last.
+struct pipeline {
+  std::vector<actor_stage> stages;
+  std::vector<contact> contacts;
+};
+
+/// Spawns the actors that `specs` names. They are told of each other by introduce(), of those in
+/// other processes as these come and go. Errors: those of recording_reader::open.
+/// @param planner here or elsewhere; ignored if `specs` has one.
+result<pipeline> start_actors(caf::actor_system &system, std::span<const actor_spec> specs,
+                              peer planner, const peer &supervisor, const pipeline_parts &parts);
+
+/// Whether actors of role `who` must be told of those of role `whom`.
+bool works_with(role who, role whom) noexcept;
+
+/// Whether they must be told when one of those is gone.
+bool hears_of_loss(role who, role whom) noexcept;
+
+/// Tells the contacts of each other.
+void introduce(std::span<const contact> contacts);
 
 /// Ends the actors stage by stage, each when the one before it has ended.
 /// @returns the names of those that had not ended by the deadline.
 std::vector<std::string> shut_down(std::span<const actor_stage> stages, caf::scoped_actor &self,
                                    std::chrono::steady_clock::time_point deadline);
-
-/// All actors of a run in one process, sources first and trainers last.
-struct pipeline {
-  std::vector<actor_stage> stages;
-  caf::actor planner;
-};
-
-/// Spawns the actors and wires them. Errors: those of recording_reader::open.
-result<pipeline> start_pipeline(caf::actor_system &system, const caf::actor &supervisor,
-                                const pipeline_parts &parts);
 
 } // namespace millrace

@@ -17,6 +17,7 @@
 #include "actors/state_folder.hpp"
 #include "runtime/collective/gloo.hpp"
 #include "runtime/log.hpp"
+#include "runtime/machine_memory.hpp"
 #include "runtime/signals.hpp"
 #include "schema/synth.hpp"
 
@@ -84,6 +85,7 @@ void listen(caf::scoped_actor &self, run_state &state, progress &shown,
         state.steps.push_back(in.report);
       },
       [&](const source_report &in) { state.sources.push_back(in); },
+      [](const hunger &) {}, [](const drained &) {},
       [&](const run_finished &in) {
         state.entries = in.entries;
         state.grid_hash = in.grid_hash;
@@ -105,7 +107,7 @@ void supervise(caf::scoped_actor &self, const pipeline &actors, signal_guard &si
                run_state &state, progress &shown) {
   for (const auto &stage : actors.stages)
     for (std::size_t i = 0; i < stage.actors.size(); ++i) {
-      state.names[stage.actors[i].address()] = fmt::format("{} {}", stage.name, i);
+      state.names[stage.actors[i].address()] = stage.names[i];
       self->monitor(stage.actors[i]);
     }
   auto give_up_at = clock::time_point::max();
@@ -117,7 +119,9 @@ void supervise(caf::scoped_actor &self, const pipeline &actors, signal_guard &si
         give_up_at = clock::now();
       state.interrupted = "stopped by a signal: what was not trained is held";
       give_up_at = std::min(give_up_at, clock::now() + stop_deadline);
-      self->send(actors.planner, stop_run{"a signal came"});
+      for (const auto &one : actors.contacts)
+        if (one.what == role::planner)
+          tell(one.who, stop_run{"a signal came"});
     }
     if (clock::now() >= give_up_at)
       state.failure =
@@ -183,15 +187,13 @@ status check_dump_folder(const std::filesystem::path &dump) {
   return {};
 }
 
-std::vector<rank_join> gloo_joins(std::uint32_t ranks) {
-  const auto store = make_gloo_store();
-  std::vector<rank_join> out;
-  for (std::uint32_t rank = 0; rank < ranks; ++rank)
-    out.push_back([options = gloo_options{.rank = static_cast<int>(rank),
-                                          .size = static_cast<int>(ranks),
-                                          .deadline = collective_deadline},
-                   store] { return join_gloo(options, store); });
-  return out;
+std::function<rank_join(std::uint32_t)> gloo_joins(std::uint32_t ranks) {
+  return [ranks, store = make_gloo_store()](std::uint32_t rank) -> rank_join {
+    return [options = gloo_options{.rank = static_cast<int>(rank),
+                                   .size = static_cast<int>(ranks),
+                                   .deadline = collective_deadline},
+            store] { return join_gloo(options, store); };
+  };
 }
 
 /// Runs the actors from start to end. Errors: the failure that ended them.
@@ -205,9 +207,11 @@ status run_actors(const pipeline_parts &parts, std::ostream &out, run_state &hea
                parts.config->workers == 0 ? cores : std::size_t{parts.config->workers});
   caf::actor_system system(settings);
   caf::scoped_actor self(system);
-  auto actors = start_pipeline(system, caf::actor_cast<caf::actor>(self), parts);
+  const auto specs = all_stages(*parts.config);
+  auto actors = start_actors(system, specs, {}, caf::actor_cast<caf::actor>(self), parts);
   if (!actors)
     return tl::unexpected(std::move(actors).error());
+  introduce(actors->contacts);
   progress shown(out, ::isatty(STDOUT_FILENO) != 0, *parts.counters);
   supervise(self, *actors, signals, heard, shown);
   end_actors(self, *actors, heard, out);
@@ -259,7 +263,9 @@ result<run_summary> run_pipeline(const run_config &config, const run_options &op
     return tl::unexpected(recording.error());
 
   pipeline_parts parts;
-  parts.config = std::make_shared<run_config>(config);
+  auto settings = std::make_shared<run_config>(config);
+  settings->memory_limit = effective_memory_limit(config.memory_limit);
+  parts.config = std::move(settings);
   parts.recording = *recording;
   parts.max_steps = options.max_steps;
   parts.dump = options.dump;

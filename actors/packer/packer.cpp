@@ -36,8 +36,8 @@ void packer::take_bin(const pack_bin &in) {
     return;
   }
   const auto bin = bin_of(*work->plan);
-  if (const auto done = gathered_.find(bin); done != gathered_.end()) {
-    announce(bin, done->second);
+  if (const auto here = gathered_.find(bin); here != gathered_.end()) {
+    announce(bin, here->second);
     return;
   }
   if (const auto old = jobs_.find(bin); old != jobs_.end()) {

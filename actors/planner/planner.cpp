@@ -39,17 +39,20 @@ void planner::start(const start_planner &in) {
 
 void planner::take_up(const peer_up &in) {
   const auto place = number_in(in.who.id().name);
-  const auto put = [&](std::vector<peer> &list) {
-    MILLRACE_ASSERT(place, "{} has no number", in.who.id().name);
-    list.resize(std::max(list.size(), std::size_t{*place} + 1));
-    list[*place] = in.who;
+  const auto put = [&](std::vector<peer> &list, std::uint32_t size) {
+    list.resize(size);
+    if (place && *place < size)
+      list[*place] = in.who;
+    else
+      give_up({errc::bad_value, fmt::format("{} is none of the {} that the config has",
+                                            in.who.id().name, size)});
   };
   if (in.what == role::env_reader) {
-    put(readers_);
+    put(readers_, options_.readers);
     tell(in.who, permit{permitted_below_});
     tell(in.who, hunger{told_hungry_});
   } else if (in.what == role::trainer) {
-    put(feeders_);
+    put(feeders_, options_.plan.ranks);
     for (const auto &notice : notices_)
       tell(in.who, notice);
   } else if (in.what == role::packer) {

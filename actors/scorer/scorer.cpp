@@ -7,13 +7,13 @@
 
 namespace millrace {
 
-scorer::scorer(caf::actor_config &config, const actor_context &context, std::uint32_t index,
-               std::shared_ptr<const run_config> settings, peer planner,
+scorer::scorer(caf::actor_config &config, const actor_context &context, std::string name,
+               std::shared_ptr<const run_config> settings, scorer_peers peers,
                std::shared_ptr<run_counters> counters)
-    : stage_actor(config, context, fmt::format("scorer-{}", index)), settings_(std::move(settings)),
-      planner_(std::move(planner)), counters_(std::move(counters)) {}
+    : stage_actor(config, context, std::move(name)), settings_(std::move(settings)),
+      peers_(std::move(peers)), counters_(std::move(counters)) {}
 
-caf::behavior scorer::make_behavior() { return {on(&scorer::score)}; }
+caf::behavior scorer::make_behavior() { return {on(&scorer::score), on(&scorer::finish)}; }
 
 void scorer::score(const group_complete &in) {
   const stage_meter::timer timer(counters_->stages.score);
@@ -25,12 +25,15 @@ void scorer::score(const group_complete &in) {
     return annotate(*header, settings_->env(text_of((*header)->key()->env())));
   }();
   if (!annotations) {
-    tell(planner_, group_tombstone{in.group, in.header, tombstone_reason::unscored,
+    tell(peers_.planner, group_tombstone{in.group, in.header, tombstone_reason::unscored,
                                    annotations.error().message, in.assembler});
     return;
   }
   counters_->stages.score.bytes += in.header.size() + annotations->size();
-  tell(planner_, group_scored{in.group, in.header, std::move(*annotations), in.assembler});
+  tell(peers_.planner, group_scored{in.group, in.header, std::move(*annotations), in.assembler});
 }
+
+/// It has answered all that came before this; what still comes is asked of another.
+void scorer::finish(const drain &) { tell(peers_.supervisor, drained{name()}); }
 
 } // namespace millrace

@@ -2,11 +2,14 @@
 #include "runtime/collective/gloo.hpp"
 
 #include <algorithm>
+#include <condition_variable>
 #include <csignal>
 #include <cstdint>
 #include <exception>
+#include <map>
 #include <mutex>
 #include <optional>
+#include <stdexcept>
 #include <utility>
 
 #include <gloo/rendezvous/context.h>
@@ -141,6 +144,54 @@ private:
 } // namespace
 
 gloo_store make_gloo_store() { return std::make_shared<gloo::rendezvous::HashStore>(); }
+
+class gloo_relay::board final : public gloo::rendezvous::Store {
+public:
+  explicit board(std::function<void(std::string, std::string)> publish)
+      : publish_(std::move(publish)) {}
+
+  void deliver(const std::string &key, const std::string &value) {
+    const std::lock_guard lock(mutex_);
+    values_.try_emplace(key, value.begin(), value.end());
+    changed_.notify_all();
+  }
+
+  void set(const std::string &key, const std::vector<char> &data) override {
+    deliver(key, {data.begin(), data.end()});
+    publish_(key, {data.begin(), data.end()});
+  }
+
+  std::vector<char> get(const std::string &key) override {
+    wait({key});
+    const std::lock_guard lock(mutex_);
+    return values_.at(key);
+  }
+
+  void wait(const std::vector<std::string> &keys) override { wait(keys, kDefaultTimeout); }
+
+  void wait(const std::vector<std::string> &keys,
+            const std::chrono::milliseconds &timeout) override {
+    std::unique_lock lock(mutex_);
+    const bool here = changed_.wait_for(lock, timeout, [&] {
+      return std::ranges::all_of(keys, [&](const auto &key) { return values_.contains(key); });
+    });
+    if (!here)
+      throw std::runtime_error("Timed out: another rank has not said where it is");
+  }
+
+private:
+  const std::function<void(std::string, std::string)> publish_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::string, std::vector<char>> values_;
+};
+
+gloo_relay::gloo_relay(std::function<void(std::string key, std::string value)> publish)
+    : board_(std::make_shared<board>(std::move(publish))), store_(board_) {}
+
+void gloo_relay::deliver(const std::string &key, const std::string &value) {
+  board_->deliver(key, value);
+}
 
 result<std::unique_ptr<collective>> join_gloo(const gloo_options &options,
                                               const gloo_store &store) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -18,6 +19,22 @@ using gloo_store = std::shared_ptr<gloo::rendezvous::Store>;
 
 /// A store for ranks that live in one process, as threads. Each job needs one of its own.
 gloo_store make_gloo_store();
+
+/// Where ranks in processes of their own find each other: what one publishes is carried to the
+/// others by whoever made this. Thread: any.
+class gloo_relay {
+public:
+  /// @param publish is called from the thread that joins, with bytes.
+  explicit gloo_relay(std::function<void(std::string key, std::string value)> publish);
+  const gloo_store &store() const noexcept { return store_; }
+  /// What a rank has published. The first value of a key stays.
+  void deliver(const std::string &key, const std::string &value);
+
+private:
+  class board;
+  std::shared_ptr<board> board_;
+  gloo_store store_;
+};
 
 struct gloo_options {
   int rank = 0;
