@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "actors/node/host.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/log.hpp"
+
+namespace millrace {
+
+host::host(caf::actor_config &config, const actor_context &context, host_options options,
+           std::shared_ptr<post> office, std::vector<contact> contacts, caf::actor directory,
+           caf::actor supervisor)
+    : stage_actor(config, context, "host"), options_(std::move(options)),
+      office_(std::move(office)), contacts_(std::move(contacts)), directory_(std::move(directory)),
+      supervisor_(std::move(supervisor)) {}
+
+caf::behavior host::make_behavior() {
+  send(this, host_tick{});
+  return {on(&host::take_mail),   on(&host::take_link), on(&host::tick),
+          on(&host::take_hunger), on(&host::finish),    on(&host::take_drained)};
+}
+
+void host::on_exit() {
+  office_.reset();
+  contacts_.clear();
+  directory_ = {};
+  supervisor_ = {};
+}
+
+void host::take_mail(const host_mail &in) {
+  if (const auto *view = std::get_if<directory_view>(&in.parcel.what))
+    take_view(*view);
+  else if (const auto *end = std::get_if<end_run>(&in.parcel.what))
+    caf::anon_send(supervisor_, run_over{end->failure, true});
+  else if (const auto *report = std::get_if<process_report>(&in.parcel.what))
+    caf::anon_send(supervisor_, report_arrived{*report});
+  else if (std::holds_alternative<drain_process>(in.parcel.what))
+    finish({});
+}
+
+void host::take_view(const directory_view &view) {
+  if (view.directory < directory_incarnation_)
+    return; // late words of one that was replaced
+  if (view.directory > directory_incarnation_) {
+    directory_incarnation_ = view.directory;
+    directory_since_ = clock::now();
+  }
+  for (const auto &entry : view.entries)
+    take_entry(entry);
+}
+
+void host::take_entry(const process_entry &entry) {
+  if (entry.process == options_.entry.process)
+    return;
+  const auto known = neighbours_.find(entry.process);
+  const bool ended = entry.state == process_state::left || entry.state == process_state::gone;
+  if (known != neighbours_.end() && known->second.entry.incarnation == entry.incarnation) {
+    auto &one = known->second;
+    one.confirmed_by = directory_incarnation_;
+    one.said_gone = entry.state == process_state::gone;
+    if (entry.state == process_state::draining)
+      start_draining(one);
+    else if (entry.state == process_state::left)
+      bring_down(entry.process, "left");
+    else if (one.said_gone && one.link != link_state::up)
+      bring_down(entry.process, "lost: the directory and this process have no word of it");
+    return;
+  }
+  if (known != neighbours_.end() && entry.incarnation > known->second.entry.incarnation)
+    bring_down(entry.process, "replaced by a later start");
+  const auto down = ended_.find(entry.process);
+  if (!ended && (down == ended_.end() || down->second < entry.incarnation) &&
+      !neighbours_.contains(entry.process))
+    bring_up(entry);
+}
+
+void host::bring_up(const process_entry &entry) {
+  auto &one = neighbours_[entry.process];
+  one.entry = entry;
+  one.link_since = clock::now();
+  one.confirmed_by = directory_incarnation_;
+  office_->learn(entry);
+  for (const auto &actor : entry.actors) {
+    const peer who = office_->find({actor.name, entry.incarnation});
+    tell_stages(actor.what, peer_up{actor.what, who}, false);
+  }
+  if (entry.state == process_state::draining)
+    start_draining(one);
+}
+
+void host::start_draining(neighbour &one) {
+  if (std::exchange(one.draining, true))
+    return;
+  for (const auto &actor : one.entry.actors)
+    tell_stages(actor.what,
+                peer_draining{actor.what, office_->find({actor.name, one.entry.incarnation})},
+                false);
+}
+
+void host::bring_down(const std::string &process, const std::string &why) {
+  const auto node = neighbours_.extract(process);
+  const auto &entry = node.mapped().entry;
+  ended_[process] = entry.incarnation;
+  log::info("{}: {} {}", options_.entry.process, process, why);
+  for (const auto &actor : entry.actors) {
+    tell_stages(actor.what,
+                peer_down{actor.what, office_->find({actor.name, entry.incarnation}), why}, true);
+    if (essential(actor.what) && !std::exchange(over_, true))
+      caf::anon_send(supervisor_,
+                     run_over{fmt::format("{} is gone ({}): the run cannot go on without it",
+                                          process, why)});
+  }
+  office_->forget(process, entry.incarnation);
+}
+
+/// Nobody can go on without a planner; the planner can not without readers and trainers.
+bool host::essential(role what) const {
+  const bool plans = std::ranges::any_of(
+      contacts_, [](const auto &one) { return one.what == role::planner; });
+  return what == role::planner ||
+         (plans && (what == role::env_reader || what == role::trainer));
+}
+
+template <class Event> void host::tell_stages(role what, const Event &event, bool loss) {
+  for (const auto &one : contacts_)
+    if (loss ? hears_of_loss(one.what, what) : works_with(one.what, what))
+      tell(one.who, event);
+}
+
+void host::take_link(const link_event &in) {
+  const auto now = clock::now();
+  if (in.process == options_.directory_process) {
+    directory_link_ = in.state;
+    directory_link_since_ = now;
+    if (in.state == link_state::up)
+      renew();
+    else if (in.state == link_state::refused)
+      caf::anon_send(supervisor_, run_over{fmt::format("the directory refuses {}: {}",
+                                                       options_.entry.process, in.why)});
+  }
+  const auto known = neighbours_.find(in.process);
+  if (known == neighbours_.end() || known->second.entry.incarnation != in.incarnation)
+    return;
+  auto &one = known->second;
+  one.link = in.state;
+  one.link_since = now;
+  if (in.state == link_state::replaced)
+    bring_down(in.process, "replaced by a later start");
+  else if (in.state == link_state::refused)
+    caf::anon_send(supervisor_, run_over{fmt::format("{} refuses {}: {}", in.process,
+                                                     options_.entry.process, in.why)});
+  else if (in.state == link_state::down && one.said_gone)
+    bring_down(in.process, "lost: the directory and this process have no word of it");
+}
+
+void host::tick(const host_tick &) {
+  renew();
+  const auto now = clock::now();
+  std::vector<std::string> lost;
+  // One that died while the directory was away is in no view of the new one.
+  for (const auto &[process, one] : neighbours_)
+    if (one.confirmed_by != directory_incarnation_ && one.link == link_state::down &&
+        now - directory_since_ > 2 * options_.lease && now - one.link_since > options_.lease)
+      lost.push_back(process);
+  for (const auto &process : lost)
+    bring_down(process, "lost: it has not registered with the new directory");
+  lose_all_sight(now);
+  delayed_send(this, options_.lease / 4, host_tick{});
+}
+
+/// Without the directory nobody is declared gone; but without the directory and the planner there
+/// is no run.
+void host::lose_all_sight(clock::time_point now) {
+  if (over_ || options_.has_directory || directory_link_ == link_state::up)
+    return;
+  const auto planner = std::ranges::find_if(neighbours_, [](const auto &one) {
+    return std::ranges::any_of(one.second.entry.actors,
+                               [](const auto &actor) { return actor.what == role::planner; });
+  });
+  if (planner == neighbours_.end() || planner->second.link == link_state::up)
+    return;
+  const auto since = std::max(directory_link_since_, planner->second.link_since);
+  if (now - since < 3 * options_.lease)
+    return;
+  over_ = true;
+  caf::anon_send(supervisor_,
+                 run_over{fmt::format("{} and the directory are gone: the run cannot go on",
+                                      planner->first)});
+}
+
+void host::renew() {
+  options_.entry.state = draining_ ? process_state::draining : process_state::alive;
+  const process_alive news{options_.entry, options_.status()};
+  if (options_.has_directory)
+    caf::anon_send(directory_, host_mail{{.run = {},
+                                          .process = options_.entry.process,
+                                          .roles = {},
+                                          .incarnation = options_.entry.incarnation,
+                                          .program = {},
+                                          .config = {}},
+                                         host_parcel{news}});
+  else
+    office_->send(options_.directory_process, host_parcel{news});
+}
+
+/// From the planner, here or elsewhere: to the hub here, and from the planner's process to all.
+void host::take_hunger(const hunger &in) {
+  office_->set_hungry(in.hungry);
+  const bool plans = std::ranges::any_of(
+      contacts_, [](const auto &one) { return one.what == role::planner; });
+  if (plans)
+    for (const auto &[process, one] : neighbours_)
+      office_->send(process, "host", parcel{in});
+}
+
+void host::finish(const drain &) {
+  if (std::exchange(draining_, true))
+    return;
+  log::info("{}: draining: it finishes what it has, and leaves", options_.entry.process);
+  renew();
+  for (const auto &one : contacts_)
+    if (one.what == role::scorer || one.what == role::assembler || one.what == role::packer) {
+      not_drained_.insert(one.who.id().name);
+      tell(one.who, drain{});
+    }
+}
+
+void host::take_drained(const drained &in) {
+  if (not_drained_.erase(in.who) > 0 && not_drained_.empty())
+    caf::anon_send(supervisor_, run_over{"", true});
+}
+
+} // namespace millrace

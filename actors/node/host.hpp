@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "actors/node/post.hpp"
+
+namespace millrace {
+
+/// From a host to itself: renew the lease, look after links.
+struct host_tick {};
+
+/// From the host to the supervisor: the run is over for this process, by order (`failure` may be
+/// empty) or since somebody is gone without whom it cannot go on.
+struct run_over {
+  std::string failure;
+  bool ordered = false; ///< the planner's process, or a drain, said so
+};
+
+/// From the host to the supervisor of the planner's process.
+struct report_arrived {
+  process_report report;
+};
+
+struct host_options {
+  process_entry entry;               ///< of this process; the endpoint is filled in
+  std::string directory_process;     ///< name under which the directory's process is known here
+  std::chrono::milliseconds lease{10'000};
+  std::function<process_status()> status;
+  bool has_directory = false; ///< in this process
+};
+
+/// A process as an actor: registers it, tells its stages who comes and goes, ends it.
+///
+/// Another process:
+///
+///     (unknown) --view--> up --view: draining--> draining
+///                          |                        |
+///                          +--left, replaced, or gone and its link is down--> down
+///
+/// One that the directory holds for gone and whose link still works stays up: only the way to the
+/// directory is broken. One whose link is down and that the directory still holds for alive stays,
+/// too: what is sent to it waits.
+class host : public stage_actor {
+public:
+  host(caf::actor_config &config, const actor_context &context, host_options options,
+       std::shared_ptr<post> office, std::vector<contact> contacts, caf::actor directory,
+       caf::actor supervisor);
+
+  caf::behavior make_behavior() override;
+  void on_exit() override;
+
+private:
+  using clock = std::chrono::steady_clock;
+
+  struct neighbour {
+    process_entry entry;
+    link_state link = link_state::down;
+    clock::time_point link_since; ///< of `link`
+    std::uint64_t confirmed_by = 0; ///< incarnation of the directory that spoke of it last
+    bool said_gone = false;         ///< by the directory
+    bool draining = false;
+  };
+
+  void take_mail(const host_mail &in);
+  void take_link(const link_event &in);
+  void tick(const host_tick &);
+  void take_hunger(const hunger &in);
+  void finish(const drain &);
+  void take_drained(const drained &in);
+
+  void take_view(const directory_view &view);
+  void take_entry(const process_entry &entry);
+  void bring_up(const process_entry &entry);
+  void bring_down(const std::string &process, const std::string &why);
+  void start_draining(neighbour &one);
+  void renew();
+  void lose_all_sight(clock::time_point now);
+  template <class Event> void tell_stages(role what, const Event &event, bool loss);
+  bool essential(role what) const;
+
+  host_options options_;
+  std::shared_ptr<post> office_;
+  std::vector<contact> contacts_;
+  caf::actor directory_;
+  caf::actor supervisor_;
+  std::map<std::string, neighbour> neighbours_; ///< other processes that are up or draining
+  std::map<std::string, std::uint64_t> ended_;  ///< newest incarnation that is down, by process
+  std::uint64_t directory_incarnation_ = 0;
+  clock::time_point directory_since_{}; ///< first view of that incarnation
+  link_state directory_link_ = link_state::down;
+  clock::time_point directory_link_since_ = clock::now();
+  std::set<std::string> not_drained_; ///< actors that still have work
+  bool draining_ = false;
+  bool over_ = false;
+};
+
+} // namespace millrace
+
+MILLRACE_MESSAGE(millrace::host_tick)
+MILLRACE_MESSAGE(millrace::run_over)
+MILLRACE_MESSAGE(millrace::report_arrived)

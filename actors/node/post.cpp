@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "actors/node/post.hpp"
+
+#include <algorithm>
+#include <deque>
+#include <utility>
+
+#include "actors/node/host_codec.hpp"
+#include "runtime/log.hpp"
+
+namespace millrace {
+
+/// The way to an actor of another process: straight to its link, or, while nobody knows where it
+/// is, into a queue.
+class linked_peer final : public remote_peer {
+public:
+  linked_peer(std::weak_ptr<post> office, std::string to)
+      : office_(std::move(office)), to_(std::move(to)) {}
+
+  void send(parcel what) override {
+    auto encoded = encode(what, to_);
+    const std::lock_guard lock(mutex_);
+    if (link_)
+      hand_over(*link_, std::move(encoded));
+    else if (!gone_)
+      waiting_.push_back(std::move(encoded));
+  }
+
+  bool can_take() const override {
+    const std::lock_guard lock(mutex_);
+    const auto office = office_.lock();
+    return office && link_ ? office->hub_->can_take(*link_) : waiting_.empty();
+  }
+
+  std::int64_t room() const override {
+    const std::lock_guard lock(mutex_);
+    const auto office = office_.lock();
+    return office && link_ ? office->hub_->room(*link_) : 0;
+  }
+
+  void bind(link_id link) {
+    const std::lock_guard lock(mutex_);
+    if (link_ || gone_)
+      return;
+    link_ = link;
+    for (auto &each : waiting_)
+      hand_over(link, std::move(each));
+    waiting_.clear();
+  }
+
+  /// The process of this link is gone. A name that stands for any incarnation may be bound again.
+  void unbind(link_id link) {
+    const std::lock_guard lock(mutex_);
+    if (link_ == link)
+      link_.reset();
+  }
+
+  /// This incarnation is gone: what is sent to it from now on goes nowhere.
+  void end() {
+    const std::lock_guard lock(mutex_);
+    link_.reset();
+    gone_ = true;
+    waiting_.clear();
+  }
+
+private:
+  void hand_over(link_id link, encoded_parcel what) {
+    if (const auto office = office_.lock())
+      office->hub_->send(link, what.where, std::move(what.parts), what.asked_for);
+  }
+
+  const std::weak_ptr<post> office_;
+  const std::string to_;
+  mutable std::mutex mutex_;
+  std::optional<link_id> link_;
+  std::deque<encoded_parcel> waiting_;
+  bool gone_ = false;
+};
+
+/// Reads what came from one process, in its order, on a worker: verifying a large episode would
+/// hold the hub's thread up.
+struct raw_parcel {
+  message parts;
+};
+
+} // namespace millrace
+
+MILLRACE_MESSAGE(millrace::raw_parcel)
+
+namespace millrace {
+
+namespace {
+
+class inlet final : public stage_actor {
+public:
+  using reader = std::function<void(const message &)>;
+  inlet(caf::actor_config &config, const actor_context &context, reader read)
+      : stage_actor(config, context, "inlet"), read_(std::move(read)) {}
+  caf::behavior make_behavior() override { return {on(&inlet::take)}; }
+
+private:
+  void take(const raw_parcel &in) { read_(in.parts); }
+  const reader read_;
+};
+
+bool fits_control(const message &parts) {
+  std::size_t bytes = 0;
+  for (const auto &part : parts)
+    bytes += part.size();
+  return bytes <= link_limits{}.control_bytes;
+}
+
+} // namespace
+
+void post::employ(staff who) {
+  const std::lock_guard lock(mutex_);
+  staff_ = std::move(who);
+}
+
+void post::add_local(const contact &who) {
+  const std::lock_guard lock(mutex_);
+  local_.insert_or_assign(who.who.id().name, who);
+}
+
+status post::open(hub_options options) {
+  auto started = hub::start(std::move(options), *this);
+  if (!started)
+    return tl::unexpected(std::move(started).error());
+  hub_ = std::move(*started);
+  return {};
+}
+
+peer post::find(const peer_id &id) {
+  const std::lock_guard lock(mutex_);
+  if (const auto here = local_.find(id.name);
+      here != local_.end() &&
+      (id.incarnation == 0 || id.incarnation == here->second.who.id().incarnation))
+    return here->second.who;
+  return {id, remote(id)};
+}
+
+/// Precondition: mutex_ is held.
+std::shared_ptr<linked_peer> post::remote(const peer_id &id) {
+  auto &one = remote_[id];
+  if (!one)
+    one = std::make_shared<linked_peer>(weak_from_this(), id.name);
+  return one;
+}
+
+void post::learn(const process_entry &entry) {
+  const std::lock_guard lock(mutex_);
+  if (closed_)
+    return;
+  auto &known = links_[entry.process];
+  if (known.link == 0 || (known.incarnation != 0 && known.incarnation != entry.incarnation)) {
+    known.link = hub_->open({entry.process, entry.incarnation, entry.endpoint, entry.key});
+    known.incarnation = entry.incarnation;
+    process_of_[known.link] = {entry.process, entry.incarnation};
+  }
+  for (const auto &actor : entry.actors) {
+    remote({actor.name, entry.incarnation})->bind(known.link);
+    remote({actor.name, 0})->bind(known.link);
+  }
+}
+
+void post::forget(const std::string &process, std::uint64_t incarnation) {
+  const std::lock_guard lock(mutex_);
+  const auto known = links_.find(process);
+  if (known == links_.end() || known->second.incarnation != incarnation)
+    return;
+  const auto link = known->second.link;
+  links_.erase(known);
+  process_of_.erase(link);
+  hub_->close(link);
+  for (auto &[id, one] : remote_)
+    if (id.incarnation == incarnation)
+      one->end();
+    else
+      one->unbind(link);
+  if (const auto found = inlets_.find({process, incarnation}); found != inlets_.end()) {
+    caf::anon_send_exit(found->second, caf::exit_reason::user_shutdown);
+    inlets_.erase(found);
+  }
+}
+
+void post::send_host(link_id link, const host_parcel &what) {
+  auto parts = encode(what);
+  const auto where = fits_control(parts) ? lane::control : lane::data;
+  hub_->send(link, where, std::move(parts));
+}
+
+void post::send(const std::string &process, const host_parcel &what) {
+  const std::lock_guard lock(mutex_);
+  if (const auto known = links_.find(process); known != links_.end())
+    send_host(known->second.link, what);
+}
+
+void post::send(const std::string &process, const std::string &actor, const parcel &what) {
+  auto encoded = encode(what, actor);
+  const std::lock_guard lock(mutex_);
+  if (const auto known = links_.find(process); known != links_.end())
+    hub_->send(known->second.link, encoded.where, std::move(encoded.parts), encoded.asked_for);
+}
+
+void post::answer(request_id request, const host_parcel &what) {
+  hub_->answer(request, encode(what));
+}
+
+void post::received(const process_identity &from, message parts) {
+  if (is_host_message(parts)) {
+    take_host_message(from, parts);
+    return;
+  }
+  const std::lock_guard lock(mutex_);
+  if (closed_)
+    return;
+  auto &one = inlets_[{from.process, from.incarnation}];
+  if (!one)
+    one = system_.spawn<inlet>(context_, [this, from](const message &raw) {
+      auto in = decode(raw, [this](const peer_id &id) { return find(id); }, memory_);
+      if (!in) {
+        complain(from, in.error());
+        return;
+      }
+      const auto to = find({in->to, 0});
+      if (!to.local()) {
+        complain(from, {errc::not_found, fmt::format("no actor {} is here", in->to)});
+        return;
+      }
+      std::visit([&](auto &what) { tell(to, std::move(what)); }, in->what.what);
+    });
+  caf::anon_send(one, raw_parcel{std::move(parts)});
+}
+
+void post::take_host_message(const process_identity &from, const message &parts) {
+  auto in = decode_host(parts);
+  if (!in) {
+    complain(from, in.error());
+    return;
+  }
+  const std::lock_guard lock(mutex_);
+  const bool for_directory = std::holds_alternative<process_alive>(in->what) ||
+                             std::holds_alternative<process_leaves>(in->what);
+  const auto &whom = for_directory ? staff_.directory : staff_.host;
+  if (whom)
+    caf::anon_send(whom, host_mail{from, std::move(*in)});
+}
+
+void post::complain(const process_identity &from, const error &why) {
+  const std::lock_guard lock(mutex_);
+  if (staff_.supervisor)
+    caf::anon_send(staff_.supervisor,
+                   run_failed{from.process, {why.code, "sent what is none: " + why.message}});
+}
+
+void post::asked(request_id request, message parts) {
+  auto in = decode_host(parts);
+  const std::lock_guard lock(mutex_);
+  if (!in)
+    hub_->answer(request, encode(host_parcel{tool_answer{false, in.error().message}}));
+  else if (!staff_.directory)
+    hub_->answer(request, encode(host_parcel{tool_answer{
+                              false, "this process is not the directory: name directory.endpoint"}}));
+  else
+    caf::anon_send(staff_.directory, tool_mail{request, std::move(*in)});
+}
+
+void post::link_changed(link_id link, link_state state, const std::string &why) {
+  const std::lock_guard lock(mutex_);
+  const auto known = process_of_.find(link);
+  if (known != process_of_.end() && staff_.host)
+    caf::anon_send(staff_.host,
+                   link_event{known->second.first, known->second.second, state, why});
+}
+
+void post::room_came(link_id) {
+  const std::lock_guard lock(mutex_);
+  for (const auto &[name, one] : local_)
+    if (one.what == role::env_reader)
+      tell(one.who, millrace::room_came{});
+}
+
+std::vector<undelivered> post::close(std::chrono::milliseconds deadline) {
+  {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+  }
+  auto left = hub_ ? hub_->stop(deadline) : std::vector<undelivered>{};
+  std::map<std::pair<std::string, std::uint64_t>, caf::actor> inlets;
+  std::map<std::string, contact, std::less<>> local;
+  {
+    const std::lock_guard lock(mutex_);
+    inlets.swap(inlets_);
+    local.swap(local_);
+    staff_ = {};
+    remote_.clear();
+  }
+  for (const auto &[from, one] : inlets)
+    caf::anon_send_exit(one, caf::exit_reason::user_shutdown);
+  return left;
+}
+
+} // namespace millrace
