@@ -2,6 +2,7 @@
 #include "actors/pipeline.hpp"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "actors/assembler/assembler.hpp"

@@ -2,6 +2,7 @@
 #include "actors/node/host.hpp"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "runtime/log.hpp"
@@ -18,7 +19,8 @@ host::host(caf::actor_config &config, const actor_context &context, host_options
 caf::behavior host::make_behavior() {
   send(this, host_tick{});
   return {on(&host::take_mail),   on(&host::take_link), on(&host::tick),
-          on(&host::take_hunger), on(&host::finish),    on(&host::take_drained)};
+          on(&host::take_hunger), on(&host::finish),    on(&host::take_drained),
+          on(&host::leave),       on(&host::end_all)};
 }
 
 void host::on_exit() {
@@ -34,7 +36,7 @@ void host::take_mail(const host_mail &in) {
   else if (const auto *end = std::get_if<end_run>(&in.parcel.what))
     caf::anon_send(supervisor_, run_over{end->failure, true});
   else if (const auto *report = std::get_if<process_report>(&in.parcel.what))
-    caf::anon_send(supervisor_, report_arrived{*report});
+    take_report(*report);
   else if (std::holds_alternative<drain_process>(in.parcel.what))
     finish({});
 }
@@ -87,6 +89,10 @@ void host::bring_up(const process_entry &entry) {
   }
   if (entry.state == process_state::draining)
     start_draining(one);
+  if (ending_) { // it came too late
+    ending_now_.insert(entry.process);
+    office_->send(entry.process, host_parcel{end_run{failure_}});
+  }
 }
 
 void host::start_draining(neighbour &one) {
@@ -112,6 +118,8 @@ void host::bring_down(const std::string &process, const std::string &why) {
                                           process, why)});
   }
   office_->forget(process, entry.incarnation);
+  if (ending_ && ending_now_.erase(process) > 0 && ending_now_.empty())
+    end_next_stage();
 }
 
 /// Nobody can go on without a planner; the planner can not without readers and trainers.
@@ -189,7 +197,51 @@ void host::lose_all_sight(clock::time_point now) {
                                       planner->first)});
 }
 
+void host::leave(const leave_run &in) {
+  for (const auto &[process, one] : neighbours_)
+    if (std::ranges::any_of(one.entry.actors,
+                            [](const auto &actor) { return actor.what == role::planner; }))
+      office_->send(process, host_parcel{in.report});
+  office_->send(options_.directory_process,
+                host_parcel{process_leaves{options_.entry.process, options_.entry.incarnation}});
+  left_ = true;
+}
+
+void host::end_all(const end_others &in) {
+  if (std::exchange(ending_, true))
+    return;
+  failure_ = in.failure;
+  end_next_stage();
+}
+
+/// Sources first, trainers after them, the directory last; each when those before it have reported.
+void host::end_next_stage() {
+  static constexpr std::array order{role::env_reader, role::assembler, role::scorer,
+                                    role::packer,     role::trainer,   role::directory};
+  for (; next_stage_ <= order.size() && ending_now_.empty(); ++next_stage_)
+    for (const auto &[process, one] : neighbours_) {
+      const auto place = std::ranges::max(
+          one.entry.actors, {}, [](const auto &actor) { return std::ranges::find(order, actor.what); });
+      const auto stage = std::ranges::find(order, place.what) - order.begin();
+      if (std::cmp_equal(stage, next_stage_)) {
+        ending_now_.insert(process);
+        office_->send(process, host_parcel{end_run{failure_}});
+      }
+    }
+  if (ending_now_.empty())
+    caf::anon_send(supervisor_, others_ended{std::move(reports_)});
+}
+
+void host::take_report(const process_report &in) {
+  reports_.push_back(in);
+  if (ending_now_.erase(in.process) > 0 && ending_now_.empty())
+    end_next_stage();
+}
+
 void host::renew() {
+  if (left_)
+    return;
+
   options_.entry.state = draining_ ? process_state::draining : process_state::alive;
   const process_alive news{options_.entry, options_.status()};
   if (options_.has_directory)

@@ -23,9 +23,19 @@ struct run_over {
   bool ordered = false; ///< the planner's process, or a drain, said so
 };
 
-/// From the host to the supervisor of the planner's process.
-struct report_arrived {
+/// From the supervisor to the host, before its end: send this to the planner's process, and take
+/// leave of the directory.
+struct leave_run {
   process_report report;
+};
+
+/// From the supervisor of the planner's process to the host: end all other processes, sources
+/// first. Answered by others_ended to the supervisor.
+struct end_others {
+  std::string failure; ///< empty after a good end
+};
+struct others_ended {
+  std::vector<process_report> reports;
 };
 
 struct host_options {
@@ -74,6 +84,10 @@ private:
   void take_hunger(const hunger &in);
   void finish(const drain &);
   void take_drained(const drained &in);
+  void leave(const leave_run &in);
+  void end_all(const end_others &in);
+  void take_report(const process_report &in);
+  void end_next_stage();
 
   void take_view(const directory_view &view);
   void take_entry(const process_entry &entry);
@@ -99,10 +113,19 @@ private:
   std::set<std::string> not_drained_; ///< actors that still have work
   bool draining_ = false;
   bool over_ = false;
+
+  bool left_ = false;
+  std::size_t next_stage_ = 0;
+  bool ending_ = false; ///< end_others has come
+  std::string failure_;
+  std::set<std::string> ending_now_; ///< processes that were told to end and have not answered
+  std::vector<process_report> reports_;
 };
 
 } // namespace millrace
 
 MILLRACE_MESSAGE(millrace::host_tick)
 MILLRACE_MESSAGE(millrace::run_over)
-MILLRACE_MESSAGE(millrace::report_arrived)
+MILLRACE_MESSAGE(millrace::leave_run)
+MILLRACE_MESSAGE(millrace::end_others)
+MILLRACE_MESSAGE(millrace::others_ended)

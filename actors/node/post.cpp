@@ -123,6 +123,7 @@ void post::add_local(const contact &who) {
 }
 
 status post::open(hub_options options) {
+  self_ = options.self;
   auto started = hub::start(std::move(options), *this);
   if (!started)
     return tl::unexpected(std::move(started).error());
@@ -149,7 +150,7 @@ std::shared_ptr<linked_peer> post::remote(const peer_id &id) {
 
 void post::learn(const process_entry &entry) {
   const std::lock_guard lock(mutex_);
-  if (closed_)
+  if (closed_ || entry.process == self_.process)
     return;
   auto &known = links_[entry.process];
   if (known.link == 0 || (known.incarnation != 0 && known.incarnation != entry.incarnation)) {
@@ -191,7 +192,9 @@ void post::send_host(link_id link, const host_parcel &what) {
 
 void post::send(const std::string &process, const host_parcel &what) {
   const std::lock_guard lock(mutex_);
-  if (const auto known = links_.find(process); known != links_.end())
+  if (process == self_.process)
+    caf::anon_send(staff_.host, host_mail{self_, what});
+  else if (const auto known = links_.find(process); known != links_.end())
     send_host(known->second.link, what);
 }
 

@@ -75,6 +75,7 @@ public:
   void send(const std::string &process, const std::string &actor, const parcel &what);
   void answer(request_id request, const host_parcel &what);
 
+  /// Where others reach this process. After open().
   const std::string &endpoint() const noexcept { return hub_->endpoint(); }
   hub_stats stats() const { return hub_->stats(); }
   void set_hungry(bool hungry) { hub_->set_hungry(hungry); }
@@ -110,6 +111,7 @@ private:
   std::map<std::string, contact, std::less<>> local_;
   std::map<peer_id, std::shared_ptr<linked_peer>> remote_;
   std::map<std::string, link_entry, std::less<>> links_; ///< by process
+  process_identity self_;
   std::map<link_id, std::pair<std::string, std::uint64_t>> process_of_;
   /// By process and incarnation: decodes what came, in its order, on a worker.
   std::map<std::pair<std::string, std::uint64_t>, caf::actor> inlets_;
