@@ -219,7 +219,10 @@ struct parcel_text {
   static std::string show(const sealed_episode &value) { return show(value.parts()); }
 
   template <class... Fields> static std::string line(const Fields &...fields) {
-    return "{" + ((show(fields) + " ") + ...) + "}";
+    std::string out = "{";
+    ((out += show(fields), out += ' '), ...);
+    out += '}';
+    return out;
   }
 
   // A field that is added to a message and forgotten here does not compile.
@@ -251,8 +254,9 @@ struct parcel_text {
   template <class T> static std::string show(const std::vector<T> &values) {
     std::string out = "[";
     for (const auto &value : values)
-      out += show(value) + " ";
-    return out + "]";
+      out.append(show(value)).append(" ");
+    out += ']';
+    return out;
   }
 
   static std::string show(const frame_arrived &in) {
