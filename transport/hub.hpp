@@ -37,11 +37,11 @@ struct link_limits {
   /// Key: link.min_rate. Unit: bytes/s. A data session is renewed when a message takes longer than
   /// its size over this, plus timeout.
   std::uint64_t min_rate = 1 << 20;
-  std::size_t control_bytes = 64 << 10;     ///< of one control message
-  std::size_t part_bytes = 1 << 30;         ///< of one part; libzmq refuses larger ones unread
-  std::size_t parts = 1 << 16;              ///< of one message
-  std::size_t window_bytes = 32 << 20;      ///< largest credit granted ahead of need, per peer
-  std::chrono::milliseconds back_off{50};   ///< before the second try; doubled up to timeout
+  std::size_t control_bytes = 64 << 10;   ///< of one control message
+  std::size_t part_bytes = 1 << 30;       ///< of one part; libzmq refuses larger ones unread
+  std::size_t parts = 1 << 16;            ///< of one message
+  std::size_t window_bytes = 32 << 20;    ///< largest credit granted ahead of need, per peer
+  std::chrono::milliseconds back_off{50}; ///< before the second try; doubled up to timeout
 };
 
 struct hub_options {
@@ -96,11 +96,11 @@ public:
 struct hub_stats {
   std::uint64_t messages_sent = 0, messages_received = 0;
   std::uint64_t bytes_sent = 0, bytes_received = 0; ///< of parts after the link header
-  std::uint64_t repeats = 0;   ///< messages that came again after a cut, and were dropped
-  std::uint64_t garbage = 0;   ///< messages that no session could have sent
-  std::uint64_t refusals = 0;  ///< hellos refused
-  std::uint64_t auth_failures = 0; ///< wrong or unknown CURVE keys
-  std::uint64_t sessions = 0;  ///< made by this side; more than two for each link: renewed
+  std::uint64_t repeats = 0;          ///< messages that came again after a cut, and were dropped
+  std::uint64_t garbage = 0;          ///< messages that no session could have sent
+  std::uint64_t refusals = 0;         ///< hellos refused
+  std::uint64_t auth_failures = 0;    ///< wrong or unknown CURVE keys
+  std::uint64_t sessions = 0;         ///< made by this side; more than two for each link: renewed
   std::uint64_t over_limit_bytes = 0; ///< credit granted beyond the limit, since the run was hungry
   std::uint64_t granted_bytes = 0;    ///< credit granted and not used yet
   std::uint64_t in_flight_bytes = 0;  ///< queued or sent, and not received

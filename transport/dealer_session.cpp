@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/dealer_session.hpp"
+
+#include <cstring>
+#include <utility>
+
+namespace millrace {
+
+namespace {
+
+// After the last of these a socket that does not reconnect has no connection any more.
+constexpr int ends = ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CLOSED | ZMQ_EVENT_CONNECT_RETRIED |
+                     ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
+                     ZMQ_EVENT_HANDSHAKE_FAILED_AUTH;
+
+std::string describe(const socket_event &event) {
+  switch (event.what) {
+  case ZMQ_EVENT_CLOSED:
+  case ZMQ_EVENT_CONNECT_RETRIED:
+    return "nobody accepts connections there";
+  case ZMQ_EVENT_HANDSHAKE_FAILED_AUTH:
+    return "it does not let this process's key in; add it to its `allowed` file";
+  case ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL:
+  case ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL:
+    return "the handshake failed: one side has keys and the other has not, or it has another key";
+  default:
+    return "the connection was cut";
+  }
+}
+
+} // namespace
+
+result<dealer_session> dealer_session::open(zmq::context_t &context, const hub_options &options,
+                                            const link_target &to, lane where, std::uint64_t number,
+                                            time now) {
+  const auto at = endpoint::parse(to.endpoint);
+  if (!at)
+    return tl::unexpected(at.error());
+  auto socket = make_socket(context, zmq::socket_type::dealer, *at, options.limits);
+  if (!socket)
+    return tl::unexpected(socket.error());
+  if (options.curve)
+    MILLRACE_TRY(use_keys(*socket, options.curve->mine, to.key));
+  auto monitor = socket_monitor::watch(context, *socket, fmt::format("{:x}", number), ends);
+  if (!monitor)
+    return tl::unexpected(monitor.error());
+  dealer_session made(std::move(*socket), std::move(*monitor), number, now);
+  if (zmq_connect(made.socket_.handle(), at->text().c_str()) != 0)
+    return fail(errc::bad_argument, "cannot connect to '{}': {}", to.endpoint,
+                zmq_strerror(zmq_errno()));
+  const link_header hello{
+      .kind = link_kind::hello, .where = where, .session = number, .identity = options.self};
+  if (!made.send(hello))
+    return fail(errc::io, "cannot send to '{}'", to.endpoint);
+  return made;
+}
+
+dealer_session &dealer_session::operator=(dealer_session &&other) noexcept {
+  if (this != &other) {
+    close();
+    socket_ = std::move(other.socket_);
+    monitor_ = std::move(other.monitor_);
+    number_ = other.number_;
+    welcomed_ = other.welcomed_;
+    heard_ = other.heard_;
+  }
+  return *this;
+}
+
+void dealer_session::close() noexcept {
+  if (socket_) // not moved from
+    monitor_.stop(socket_);
+  socket_.close();
+}
+
+std::optional<link_header> dealer_session::receive(time now, std::uint64_t &garbage) {
+  while (auto in = millrace::receive(socket_, 0)) {
+    const std::span bytes(in->header.data<std::byte>(), in->header.size());
+    auto header = parse_link_header(bytes, in->too_many ? 1 : 0);
+    if (header && header->session == number_) {
+      heard_ = now;
+      return std::move(*header);
+    }
+    ++garbage;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> dealer_session::lost() {
+  std::optional<std::string> why;
+  while (const auto event = monitor_.next())
+    if ((event->what & ends) != 0 && !why)
+      why = describe(*event);
+  return why;
+}
+
+} // namespace millrace

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "runtime/result.hpp"
+#include "transport/link_header.hpp"
+#include "transport/socket.hpp"
+
+#include <zmq.hpp>
+
+namespace millrace {
+
+/// One session of a lane, from the side that sends: a DEALER and its monitor. The socket is never
+/// used for a second session.
+class dealer_session {
+public:
+  using time = std::chrono::steady_clock::time_point;
+
+  /// Connects and says hello. Errors: io, bad_argument.
+  static result<dealer_session> open(zmq::context_t &context, const hub_options &options,
+                                     const link_target &to, lane where, std::uint64_t number,
+                                     time now);
+  dealer_session(dealer_session &&) noexcept = default;
+  dealer_session &operator=(dealer_session &&other) noexcept;
+  ~dealer_session() { close(); }
+
+  std::uint64_t number() const noexcept { return number_; }
+  bool welcomed() const noexcept { return welcomed_; }
+  void set_welcomed() noexcept { welcomed_ = true; }
+  time heard() const noexcept { return heard_; } ///< when a message came last, or it was opened
+
+  bool send(const link_header &header, const message &parts = {}) {
+    return millrace::send(socket_, {}, encode(header, parts.size()), parts);
+  }
+  /// The next header from the peer. What cannot be read is left out, and counted in `garbage`.
+  std::optional<link_header> receive(time now, std::uint64_t &garbage);
+  /// Why the connection is gone, if it is.
+  std::optional<std::string> lost();
+
+  void *socket() noexcept { return socket_.handle(); }
+  void *monitor() noexcept { return monitor_.handle(); }
+
+private:
+  dealer_session(zmq::socket_t socket, socket_monitor monitor, std::uint64_t number, time now)
+      : socket_(std::move(socket)), monitor_(std::move(monitor)), number_(number), heard_(now) {}
+  void close() noexcept;
+
+  zmq::socket_t socket_;
+  socket_monitor monitor_;
+  std::uint64_t number_;
+  bool welcomed_ = false;
+  time heard_;
+};
+
+} // namespace millrace

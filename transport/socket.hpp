@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/frame.hpp"
+#include "runtime/result.hpp"
+#include "transport/curve.hpp"
+#include "transport/endpoint.hpp"
+#include "transport/hub.hpp"
+
+#include <zmq.hpp>
+
+namespace millrace {
+
+/// A ROUTER or DEALER that drops nothing (no high-water mark), does not outlive its close (no
+/// linger), does not reconnect, and lets no part in that is larger than limits.part_bytes.
+/// @param at what it will be bound or connected to. Errors: io (out of sockets or descriptors).
+result<zmq::socket_t> make_socket(zmq::context_t &context, zmq::socket_type type,
+                                  const endpoint &at, const link_limits &limits);
+
+/// Keys of a side that connects. @param server_key of the other side. Errors: bad_argument.
+status use_keys(zmq::socket_t &socket, const curve_keys &mine, const std::string &server_key);
+
+/// A message as it came from a socket.
+struct incoming {
+  std::string route{}; ///< ROUTER: whom it came from
+  zmq::message_t header{};
+  std::vector<zmq::message_t> parts{};
+  std::uint64_t bytes = 0; ///< of `parts`
+  bool too_many = false;   ///< it had more parts than the limit; the rest is dropped
+};
+
+/// The next message, if there is one. Never blocks. @param most parts after the header.
+std::optional<incoming> receive(zmq::socket_t &socket, std::size_t most);
+
+/// Sends header and parts, to `route` if it is not empty. Never blocks, copies no large part.
+/// @returns false if nobody is there any more.
+bool send(zmq::socket_t &socket, std::string_view route, const frame &header, const message &parts);
+
+/// What happened to a socket's connection.
+struct socket_event {
+  std::uint16_t what = 0; ///< ZMQ_EVENT_...
+  std::uint32_t value = 0;
+};
+
+/// Tells what happens to the connections of one socket. Owner: stop() it before the socket goes.
+class socket_monitor {
+public:
+  /// @param name unique in the context. Errors: io.
+  static result<socket_monitor> watch(zmq::context_t &context, zmq::socket_t &socket,
+                                      std::string_view name, int events);
+
+  std::optional<socket_event> next();
+  void *handle() { return pair_.handle(); }
+  void stop(zmq::socket_t &socket);
+
+private:
+  explicit socket_monitor(zmq::socket_t pair) : pair_(std::move(pair)) {}
+  zmq::socket_t pair_;
+};
+
+} // namespace millrace
