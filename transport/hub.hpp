@@ -24,7 +24,8 @@ struct process_identity {
   std::string config;             ///< digest of what all processes must agree on, hex
 };
 
-/// The two sessions of a link. Each is in order; between them there is no order.
+/// The two lanes of a link, each with a session of its own. Each is in order, but that a message
+/// that was asked for passes those that wait for credit; between the lanes there is no order.
 enum class lane : std::uint8_t {
   control, ///< small messages that must never wait for credit: at most link_limits::control_bytes
   data     ///< everything else; waits for credit, unless it was asked for
@@ -78,8 +79,8 @@ enum class link_state : std::uint8_t {
   replaced ///< for good: another incarnation answers under that name
 };
 
-/// What a hub tells its owner. Called on the hub's thread: must not block, must not call back into
-/// the hub but for send(), close() and answer().
+/// What a hub tells its owner. Called on the hub's thread, perhaps before start() has returned:
+/// must not block, must not call stop() or destroy the hub.
 class hub_listener {
 public:
   virtual ~hub_listener() = default;
@@ -88,7 +89,7 @@ public:
   /// A question of a tool (transport/client.hpp): answer it with hub::answer.
   virtual void asked(request_id request, message parts) = 0;
   virtual void link_changed(link_id link, link_state state, const std::string &why) = 0;
-  /// can_take() of a link has become true.
+  /// can_take() of a link was false when somebody asked, and is true now.
   virtual void room_came(link_id link) = 0;
 };
 
@@ -128,6 +129,7 @@ public:
   /// Where others reach this process: the bound port, a host that is not a wildcard.
   const std::string &endpoint() const noexcept;
 
+  /// Precondition: no other link to this incarnation of the process is open.
   link_id open(link_target target);
   /// What was not delivered is dropped: the caller knows that the peer is gone.
   void close(link_id link);
@@ -139,10 +141,12 @@ public:
   /// True if a data message would leave at once, or nothing is queued: a source that only sends
   /// then has at most one message waiting for credit.
   bool can_take(link_id link) const;
-  /// Unit: bytes. Credit left, less what is queued; may be negative.
+  /// Unit: bytes. Credit left, less what is queued; may be negative. A link that has sent no data
+  /// gets credit, and room, when it is asked for the first time.
   std::int64_t room(link_id link) const;
 
-  /// Exactly one answer for each request; too late ones are ignored.
+  /// Exactly one answer for each request; too late ones are ignored. One that is too large for the
+  /// limits tells the asker so.
   void answer(request_id request, message parts);
 
   /// While hungry, credit is given beyond the limit, one message at a time.
