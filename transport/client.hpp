@@ -12,10 +12,12 @@
 namespace millrace {
 
 /// Asks a process one question, as tools do: connects, asks, waits for the one answer. Blocks.
-/// @param run run.id that the process must be of; empty: whichever it is of.
+/// Tries once: that nobody is there, or that it lets nobody in, is told at once.
 /// @param server_key the public CURVE key of the process; empty without CURVE.
-/// Errors: timed_out (nobody answers: endpoint and seconds are named), peer_lost (refused, with the
-/// reason), bad_argument (no endpoint), too_large.
+/// @param run run.id that the process must be of; empty: whichever it is of.
+/// Errors: timed_out (no answer: endpoint and seconds are named), peer_lost (nobody is there, or it
+/// refuses: with the reason), bad_argument (an endpoint or a key that is none), too_large (the
+/// question), bad_format (an answer that is none).
 result<message> ask(const std::string &endpoint, const std::string &server_key,
                     const std::optional<curve_config> &curve, const std::string &run,
                     message question, std::chrono::milliseconds deadline);

@@ -6,30 +6,6 @@
 
 namespace millrace {
 
-namespace {
-
-// After the last of these a socket that does not reconnect has no connection any more.
-constexpr int ends = ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CLOSED | ZMQ_EVENT_CONNECT_RETRIED |
-                     ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
-                     ZMQ_EVENT_HANDSHAKE_FAILED_AUTH;
-
-std::string describe(const socket_event &event) {
-  switch (event.what) {
-  case ZMQ_EVENT_CLOSED:
-  case ZMQ_EVENT_CONNECT_RETRIED:
-    return "nobody accepts connections there";
-  case ZMQ_EVENT_HANDSHAKE_FAILED_AUTH:
-    return "it does not let this process's key in; add it to its `allowed` file";
-  case ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL:
-  case ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL:
-    return "the handshake failed: one side has keys and the other has not, or it has another key";
-  default:
-    return "the connection was cut";
-  }
-}
-
-} // namespace
-
 result<dealer_session> dealer_session::open(zmq::context_t &context, const hub_options &options,
                                             const link_target &to, lane where, std::uint64_t number,
                                             time now) {
@@ -41,7 +17,7 @@ result<dealer_session> dealer_session::open(zmq::context_t &context, const hub_o
     return tl::unexpected(socket.error());
   if (options.curve)
     MILLRACE_TRY(use_keys(*socket, options.curve->mine, to.key));
-  auto monitor = socket_monitor::watch(context, *socket, fmt::format("{:x}", number), ends);
+  auto monitor = socket_monitor::watch(context, *socket, fmt::format("{:x}", number), lost_events);
   if (!monitor)
     return tl::unexpected(monitor.error());
   dealer_session made(std::move(*socket), std::move(*monitor), number, now);
@@ -89,8 +65,8 @@ std::optional<link_header> dealer_session::receive(time now, std::uint64_t &garb
 std::optional<std::string> dealer_session::lost() {
   std::optional<std::string> why;
   while (const auto event = monitor_.next())
-    if ((event->what & ends) != 0 && !why)
-      why = describe(*event);
+    if (!why)
+      why = why_lost(*event);
   return why;
 }
 

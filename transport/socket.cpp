@@ -85,6 +85,23 @@ bool send(zmq::socket_t &socket, std::string_view route, const frame &header,
   return true;
 }
 
+std::optional<std::string> why_lost(const socket_event &event) {
+  switch (event.what) {
+  case ZMQ_EVENT_CLOSED:
+  case ZMQ_EVENT_CONNECT_RETRIED:
+    return "nobody accepts connections there";
+  case ZMQ_EVENT_HANDSHAKE_FAILED_AUTH:
+    return "it does not let this process's key in; add it to its `allowed` file";
+  case ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL:
+  case ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL:
+    return "the handshake failed: one side has keys and the other has not, or it has another key";
+  case ZMQ_EVENT_DISCONNECTED:
+    return "the connection was cut";
+  default:
+    return std::nullopt;
+  }
+}
+
 result<socket_monitor> socket_monitor::watch(zmq::context_t &context, zmq::socket_t &socket,
                                              std::string_view name, int events) try {
   const auto address = fmt::format("inproc://monitor-{}", name);

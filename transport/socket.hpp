@@ -48,6 +48,15 @@ struct socket_event {
   std::uint32_t value = 0;
 };
 
+/// After the last of these a socket that connects, and does not reconnect, has no connection.
+inline constexpr int lost_events =
+    ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CLOSED | ZMQ_EVENT_CONNECT_RETRIED |
+    ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
+    ZMQ_EVENT_HANDSHAKE_FAILED_AUTH;
+
+/// What such an event says, for people; nothing for all others.
+std::optional<std::string> why_lost(const socket_event &event);
+
 /// Tells what happens to the connections of one socket. Owner: stop() it before the socket goes.
 class socket_monitor {
 public:
