@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transport/ipc_claim.hpp"
 
+#include <atomic>
 #include <csignal>
 #include <cstring>
 #include <fstream>
 #include <optional>
+#include <thread>
+#include <vector>
 
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -112,6 +115,28 @@ BOOST_AUTO_TEST_CASE(a_killed_process_leaves_a_path_that_can_be_claimed_at_once)
   BOOST_TEST(ipc_claim::take(folder / "x").has_value());
   ::close(ready[0]);
   ::close(ready[1]);
+}
+
+BOOST_AUTO_TEST_CASE(of_many_that_come_and_go_never_two_have_a_path) {
+  const test::temporary_folder folder;
+  std::atomic<int> holders{0};
+  std::atomic<bool> two{false};
+  std::atomic<int> taken{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([&] {
+      for (int turn = 0; turn < 500; ++turn)
+        if (const auto claim = ipc_claim::take(folder / "x")) {
+          two = two || ++holders > 1;
+          ++taken;
+          --holders;
+        }
+    });
+  for (auto &each : threads)
+    each.join();
+  BOOST_TEST(!two);
+  BOOST_TEST(taken > 0);
+  BOOST_TEST(files_in(folder) == 0U);
 }
 
 BOOST_AUTO_TEST_CASE(what_is_no_socket_is_left_alone) {
