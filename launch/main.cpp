@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
+#include <cstdlib>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 
+#include "launch/attach_commands.hpp"
 #include "launch/commands.hpp"
 #include "launch/run_command.hpp"
 #include "launch/terminal.hpp"
@@ -24,6 +26,7 @@ constexpr std::string_view examples = R"(Examples:
   millrace inspect traces.mrec                           what is in it; --json for programs
   millrace run config/quickstart.toml --set source.path=traces.mrec
   millrace conform tests/golden                          run golden vectors
+  millrace why --config run.toml                         why a running system does not go on
   millrace config config/quickstart.toml                 every key with its value
   millrace keygen keys                                   CURVE keys for links between hosts
 
@@ -36,6 +39,14 @@ std::string whole_number(const std::string &text) {
   if (problem == std::errc{} && end == text.data() + text.size())
     return "";
   return fmt::format("'{}' is not a whole number from 0 to {}", text, UINT64_MAX);
+}
+
+std::string seconds(const std::string &text) {
+  char *end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  if (!text.empty() && *end == '\0' && value >= 0.1 && value <= 86'400)
+    return "";
+  return fmt::format("'{}' is not a number of seconds from 0.1 to 86400", text);
 }
 
 /// The program's arguments, and where CLI11 puts what it finds.
@@ -51,6 +62,10 @@ public:
     add_conform();
     add_config();
     add_keygen();
+    add_status();
+    add_why();
+    add_top();
+    add_drain();
     app_.footer(std::string(examples)); // last: the commands would inherit it
   }
 
@@ -81,6 +96,14 @@ public:
       return config_command(config_);
     if (keygen_cli_->parsed())
       return keygen_command(keygen_);
+    if (status_cli_->parsed())
+      return status_command(status_);
+    if (why_cli_->parsed())
+      return why_command(why_);
+    if (top_cli_->parsed())
+      return top_command(top_);
+    if (drain_cli_->parsed())
+      return drain_command(drain_);
     return complain(error{errc::bad_argument, "no command is given; see millrace --help"});
   }
 
@@ -151,10 +174,48 @@ private:
     keygen_cli_->add_option("DIR", keygen_.folder, "Folder to make them in")->required();
   }
 
+  static void add_attach_options(CLI::App &command, attach_request &where) {
+    command.add_option("--config", where.config, "The .toml file of the system's processes");
+    command.add_option("--set", where.sets, "key=value, over what CONFIG says; may be repeated")
+        ->type_size(1)
+        ->allow_extra_args(false);
+    command.add_option("--connect", where.connect, "Where its directory or its run listens");
+    command.add_option("--wait", where.wait_s, "Seconds to wait for an answer [5]")->check(seconds);
+  }
+
+  void add_status() {
+    status_cli_ =
+        app_.add_subcommand("status", "Who is there in a running system, and how it goes");
+    add_attach_options(*status_cli_, status_.where);
+    status_cli_->add_flag("--json", status_.json, "For a program");
+  }
+
+  void add_why() {
+    why_cli_ = app_.add_subcommand("why", "Who waits for whom in a running system, and since when");
+    add_attach_options(*why_cli_, why_.where);
+    why_cli_->add_flag("--json", why_.json, "For a program");
+  }
+
+  void add_top() {
+    top_cli_ = app_.add_subcommand("top", "status and why, again and again");
+    add_attach_options(*top_cli_, top_.where);
+    top_cli_->add_option("--interval", top_.interval_s, "Seconds between two looks [2]")
+        ->check(seconds);
+    top_cli_->add_flag("--once", top_.once, "Only one look");
+  }
+
+  void add_drain() {
+    drain_cli_ = app_.add_subcommand("drain", "Let a process of a running system finish and leave");
+    drain_cli_->add_option("NAME", drain_.name, "Of the process, or of one of its actors")
+        ->required();
+    add_attach_options(*drain_cli_, drain_.where);
+  }
+
   std::vector<std::string_view> commands() const {
     std::vector<std::string_view> names;
     for (const CLI::App *each :
-         {run_cli_, import_cli_, synth_cli_, inspect_cli_, conform_cli_, config_cli_, keygen_cli_})
+         {run_cli_, import_cli_, synth_cli_, inspect_cli_, conform_cli_, config_cli_, keygen_cli_,
+          status_cli_, why_cli_, top_cli_, drain_cli_})
       names.push_back(each->get_name());
     return names;
   }
@@ -186,6 +247,10 @@ private:
   CLI::App *conform_cli_ = nullptr;
   CLI::App *config_cli_ = nullptr;
   CLI::App *keygen_cli_ = nullptr;
+  CLI::App *status_cli_ = nullptr;
+  CLI::App *why_cli_ = nullptr;
+  CLI::App *top_cli_ = nullptr;
+  CLI::App *drain_cli_ = nullptr;
   run_request run_;
   import_request import_;
   synth_request synth_;
@@ -193,6 +258,10 @@ private:
   conform_request conform_;
   config_request config_;
   keygen_request keygen_;
+  status_request status_;
+  why_request why_;
+  top_request top_;
+  drain_request drain_;
 };
 
 } // namespace

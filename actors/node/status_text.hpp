@@ -12,8 +12,8 @@ namespace millrace {
 // What tools print of a running system. Names and texts come from other processes: each is brought
 // on one line, without control characters.
 
-/// Processes send news about once a second.
-inline constexpr std::uint64_t old_news_ms = 3'000;
+/// Processes send news several times in this time.
+inline constexpr std::uint64_t old_news_ms = 5'000;
 
 /// True if a process that should be there was not heard of for old_news_ms.
 bool is_silent(const status_line &line) noexcept;

@@ -6,6 +6,7 @@
 """
 import json
 import os
+import socket
 import stat
 
 import harness
@@ -434,7 +435,46 @@ class Synth(Case):
         self.assertEqual(stat.S_IMODE(self.synth().stat().st_mode), 0o666 & ~mask)
 
 
-COMMANDS = ["run", "import", "synth", "inspect", "conform", "config", "keygen"]
+class Attach(Case):
+    """status, why, top and drain where there is no system to attach to."""
+    COMMANDS = (["status"], ["why"], ["top"], ["drain", "scorer-1"])
+
+    def test_without_a_system_they_ask_which_one(self):
+        for command in self.COMMANDS:
+            self.assert_fails(self.run_millrace(*command), 2, "--config CONFIG", "--connect ENDPOINT")
+
+    def test_nobody_there_is_one_line_with_the_endpoint(self):
+        endpoint = f"ipc://{self.dir}/nobody.sock"
+        for command in self.COMMANDS:
+            self.assert_fails(self.run_millrace(*command, "--connect", endpoint), 1, endpoint)
+
+    def test_no_answer_is_one_line_with_endpoint_and_seconds(self):
+        with socket.socket(socket.AF_UNIX) as silent:
+            silent.bind(f"{self.dir}/silent.sock")
+            silent.listen()
+            endpoint = f"ipc://{self.dir}/silent.sock"
+            for command in self.COMMANDS:
+                done = self.run_millrace(*command, "--connect", endpoint, "--wait", "0.2")
+                self.assert_fails(done, 1, endpoint, "0.2 s")
+
+    def test_an_endpoint_that_is_none_is_refused(self):
+        self.assert_fails(self.run_millrace("status", "--connect", "nowhere", "--wait", "0.2"), 2, "nowhere")
+
+    def test_a_config_gives_the_endpoint(self):
+        endpoint = f"ipc://{self.dir}/directory.sock"
+        (self.dir / "c.toml").write_text(
+            f'directory.endpoint = "{endpoint}"\nsource.preset = "quickstart"\nbatch.traces = 8\n')
+        self.assert_fails(self.run_millrace("why", "--config", "c.toml", "--wait", "0.2"), 1, endpoint)
+        other = f"ipc://{self.dir}/other.sock"
+        self.assert_fails(self.run_millrace("why", "--config", "c.toml", "--set",
+                                            f"directory.endpoint={other}", "--wait", "0.2"), 1, other)
+
+    def test_times_that_are_none_are_refused(self):
+        for value in ("x", "0", "-1", "nan", "inf"):
+            self.assert_fails(self.run_millrace("why", "--connect", "ipc://x", "--wait", value), 2, value)
+
+
+COMMANDS = ["run", "import", "synth", "inspect", "conform", "config", "keygen", "status", "why", "top", "drain"]
 
 if __name__ == "__main__":
     harness.main()

@@ -87,7 +87,7 @@ BOOST_AUTO_TEST_CASE(a_process_without_news_is_marked) {
   BOOST_TEST(!has(status_text(answer_of({scorer}), nullptr), "!"));
   scorer.age_ms = old_news_ms;
   const auto text = status_text(answer_of({scorer}), nullptr);
-  BOOST_TEST(has(text, "  3.0 s !\n"));
+  BOOST_TEST(has(text, "  5.0 s !\n"));
   BOOST_TEST(has(text, "\n! no news: "));
   scorer.entry.state = process_state::left; // nothing more is to come
   BOOST_TEST(!has(status_text(answer_of({scorer}), nullptr), "!"));
