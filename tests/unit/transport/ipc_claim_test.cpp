@@ -123,12 +123,16 @@ BOOST_AUTO_TEST_CASE(of_many_that_come_and_go_never_two_have_a_path) {
   std::atomic<bool> two{false};
   std::atomic<int> taken{0};
   std::vector<std::thread> threads;
-  for (int i = 0; i < 4; ++i)
+  for (int i = 0; i < 8; ++i)
     threads.emplace_back([&] {
-      for (int turn = 0; turn < 500; ++turn)
+      for (int turn = 0; turn < 3000; ++turn)
         if (const auto claim = ipc_claim::take(folder / "x")) {
-          two = two || ++holders > 1;
           ++taken;
+          if (++holders > 1)
+            two = true;
+          std::this_thread::yield(); // others look at the lock meanwhile
+          if (holders > 1)
+            two = true;
           --holders;
         }
     });
