@@ -353,6 +353,28 @@ BOOST_AUTO_TEST_CASE(counts_of_parts_that_do_not_add_up_are_refused) {
   }
 }
 
+/// A small envelope that would become `copies` long names.
+message shared_name(std::size_t copies) {
+  flatbuffers::FlatBufferBuilder builder;
+  const auto to = builder.CreateString("a");
+  const auto name = builder.CreateString(std::string(limits::name_bytes, 'n'));
+  const auto assembler = wire::CreatePeerId(builder, name);
+  const wire::GroupPlace place(0, 0);
+  std::vector<flatbuffers::Offset<wire::BinGroup>> groups;
+  for (std::size_t i = 0; i < copies; ++i)
+    groups.push_back(wire::CreateBinGroup(builder, &place, assembler));
+  const auto list = builder.CreateVector(groups);
+  const auto table = wire::CreatePackBin(builder, list, assembler);
+  const auto root =
+      wire::CreateActorEnvelope(builder, to, wire::ActorMessage::PackBin, table.Union());
+  return {finish_body<wire::ActorEnvelope>(builder, root)};
+}
+
+BOOST_AUTO_TEST_CASE(a_name_that_many_share_is_refused_before_it_is_copied) {
+  BOOST_TEST(mentions(problem_with(shared_name(1000)), "vectors overlap"));
+  BOOST_TEST(mentions(problem_with(shared_name(0)), "pack_bin: parts: "));
+}
+
 BOOST_AUTO_TEST_CASE(a_long_reason_is_cut_between_characters) {
   std::string reason(limits::text_bytes - 1, 'r');
   reason += "\xC3\xA9 and more";

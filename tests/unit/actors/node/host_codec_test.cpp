@@ -137,6 +137,23 @@ BOOST_AUTO_TEST_CASE(long_lists_are_refused_by_field) {
              "process_alive: status.counters: 65537 entries, at most 65536 are allowed");
 }
 
+BOOST_AUTO_TEST_CASE(a_text_that_many_share_is_refused_before_it_is_copied) {
+  flatbuffers::FlatBufferBuilder builder;
+  const auto what = builder.CreateString(std::string(limits::text_bytes, 'w'));
+  std::vector<flatbuffers::Offset<wire::WaitEntry>> waits;
+  for (int i = 0; i < 1000; ++i)
+    waits.push_back(wire::CreateWaitEntry(builder, 0, what));
+  const auto list = builder.CreateVector(waits);
+  wire::ProcessStatusBuilder status(builder);
+  status.add_waits(list);
+  const auto alive = wire::CreateProcessAlive(builder, 0, status.Finish());
+  const auto root =
+      wire::CreateHostEnvelope(builder, wire::HostMessage::ProcessAlive, alive.Union());
+  const auto got = decode_host({finish_body<wire::HostEnvelope>(builder, root)});
+  BOOST_REQUIRE(!got);
+  BOOST_TEST(got.error().message.find("vectors overlap") != std::string::npos);
+}
+
 BOOST_AUTO_TEST_CASE(only_a_report_may_be_large) {
   const process_report report{"reader-0", std::string(limits::host_bytes + 1, ' ')};
   BOOST_TEST(problem_with({report}).empty());
