@@ -62,10 +62,10 @@ struct hub_options {
 
 /// A process to talk to.
 struct link_target {
-  std::string process;
+  std::string process{};
   std::uint64_t incarnation = 0; ///< 0: whichever answers under that name
-  std::string endpoint;
-  std::string key; ///< its public CURVE key (Z85); empty without CURVE
+  std::string endpoint{};
+  std::string key{}; ///< its public CURVE key (Z85); empty without CURVE
 };
 
 using link_id = std::uint32_t;

@@ -20,6 +20,17 @@ namespace millrace::test {
 
 inline constexpr std::chrono::seconds long_enough{20}; ///< a test that waits so long has failed
 
+/// A message that is only a number.
+inline message numbered(std::uint64_t number) {
+  return {frame::copy_of(std::as_bytes(std::span(&number, 1)))};
+}
+inline std::uint64_t number_of(const message &parts) {
+  std::uint64_t number = 0;
+  if (!parts.empty() && parts[0].size() >= sizeof number)
+    std::memcpy(&number, parts[0].data(), sizeof number);
+  return number;
+}
+
 /// What a hub has told its owner. Thread: any.
 class hub_log final : public hub_listener {
 public:
@@ -36,6 +47,7 @@ public:
   void received(const process_identity &from, message parts) override {
     const std::lock_guard lock(mutex_);
     ++count_;
+    numbers_.push_back(number_of(parts));
     if (keep_)
       arrivals_.push_back({from, std::move(parts)});
     changed_.notify_all();
@@ -96,14 +108,25 @@ public:
         return one.why;
     return {};
   }
+  /// Numbers of all messages, in the order of arrival.
+  std::vector<std::uint64_t> numbers() const {
+    const std::lock_guard lock(mutex_);
+    return numbers_;
+  }
   /// Lets go of all frames that have come.
   void forget() {
     const std::lock_guard lock(mutex_);
     arrivals_.clear();
   }
+  /// Whether frames are kept from now on; those that came are let go.
   void keep(bool messages) {
     const std::lock_guard lock(mutex_);
+    arrivals_.clear();
     keep_ = messages;
+  }
+  bool keeps() const {
+    const std::lock_guard lock(mutex_);
+    return keep_;
   }
 
 private:
@@ -117,6 +140,7 @@ private:
   bool keep_ = true;
   std::size_t count_ = 0, rooms_ = 0;
   std::vector<arrival> arrivals_;
+  std::vector<std::uint64_t> numbers_;
   std::vector<change> changes_;
   std::vector<std::pair<request_id, message>> questions_;
 };
@@ -187,17 +211,6 @@ inline frame some_bytes(std::size_t size, std::uint64_t seed) {
 
 inline bool same(const frame &a, const frame &b) {
   return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0);
-}
-
-/// A message that is only a number.
-inline message numbered(std::uint64_t number) {
-  return {frame::copy_of(std::as_bytes(std::span(&number, 1)))};
-}
-inline std::uint64_t number_of(const message &parts) {
-  std::uint64_t number = 0;
-  if (!parts.empty() && parts[0].size() >= sizeof number)
-    std::memcpy(&number, parts[0].data(), sizeof number);
-  return number;
 }
 
 } // namespace millrace::test
