@@ -47,8 +47,10 @@ result<frame_arrived> read(parcel_reader &in, const wire::FrameArrived &table) {
   auto info = in.info(table.info());
   const auto member = in.member(table.member());
   auto part = episode_frame::parse(in.all_parts(), in.meter());
-  if (!part)
-    in.refuse(std::move(part).error(), "part");
+  if (!part) {
+    in.refuse(part.error(), "part");
+    return in.failure();
+  }
   if (!in.ok())
     return in.failure();
   return frame_arrived{group, std::move(info), member, std::move(*part)};

@@ -147,7 +147,8 @@ BOOST_AUTO_TEST_CASE(a_missing_part_is_refused_by_the_name_of_the_message) {
       parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(i));
       if (std::holds_alternative<micro_batch_packed>(what.what) && i > 1)
         continue; // the feeder, which reads the micro batch, finds that
-      BOOST_TEST(mentions(problem_with(std::move(parts)), name_of(what)));
+      const auto problem = problem_with(std::move(parts));
+      BOOST_TEST(mentions(problem, name_of(what)), problem);
     }
   });
 }
