@@ -22,7 +22,7 @@ std::vector<error> link_config::validate() const {
   };
   if (const auto parsed = endpoint::parse(directory); !parsed)
     broken("directory.endpoint", parsed.error().message);
-  if (const auto parsed = endpoint::parse(bind); !parsed)
+  if (const auto parsed = endpoint::parse(bind); bind != "ipc" && !parsed)
     broken("link.bind", parsed.error().message);
   const endpoint anywhere{endpoint::protocol::tcp, "0.0.0.0", 1, ""};
   if (!advertise.empty())

@@ -19,7 +19,8 @@ struct link_config {
   std::string directory = "tcp://127.0.0.1:7070";
 
   /// Key: link.bind. What a process binds; * as the port: a free one. Default:
-  /// tcp://127.0.0.1:*, this machine alone. Several hosts: tcp://0.0.0.0:*.
+  /// tcp://127.0.0.1:*, this machine alone. Several hosts: tcp://0.0.0.0:*. "ipc": a socket file of
+  /// the process's name in the state folder.
   std::string bind = "tcp://127.0.0.1:*";
 
   /// Key: link.advertise. Host that others reach this process by. Default: none, then that of

@@ -7,19 +7,24 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <map>
 #include <ostream>
 #include <thread>
 #include <utility>
 
-#include "actors/pipeline.hpp"
+#include "actors/node/directory.hpp"
+#include "actors/node/process.hpp"
+#include "actors/node/run_report.hpp"
 #include "actors/progress.hpp"
 #include "actors/state_folder.hpp"
+#include "actors/supervisor.hpp"
 #include "runtime/collective/gloo.hpp"
+#include "runtime/file.hpp"
 #include "runtime/log.hpp"
 #include "runtime/machine_memory.hpp"
+#include "runtime/output_file.hpp"
 #include "runtime/signals.hpp"
 #include "schema/synth.hpp"
+#include "transport/endpoint.hpp"
 
 namespace millrace {
 
@@ -27,37 +32,14 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-/// How long the ranks wait for each other; and, longer, the end of a run for its actors, since a
-/// rank may have to wait that long before it can end.
-constexpr std::chrono::seconds collective_deadline{30};
+/// How long the end of a run may take, and the end of this process's actors.
 constexpr std::chrono::seconds shutdown_deadline{40};
-/// How long after a signal a run may go on with the steps that are packed.
-constexpr std::chrono::seconds stop_deadline{30};
+/// How long what is queued for other processes may take at the end.
+constexpr std::chrono::seconds flush_deadline{5};
 
-/// What the supervisor hears while a run goes on.
-struct run_state {
-  std::vector<step_report> steps;
-  std::shared_ptr<const ledger> entries;
-  digest128 grid_hash;
-  std::vector<source_report> sources;
-  bool all_received = false;
-  std::optional<error> failure;
-  std::string interrupted;
-  bool finished = false;
-  std::map<caf::actor_addr, std::string> names; ///< of all actors
-
-  /// The first failure stands, but for one that only says that somebody is gone: the cause replaces
-  /// it.
-  void fail_with(error why) {
-    if (!failure || (failure->code == errc::peer_lost && why.code != errc::peer_lost))
-      failure = std::move(why);
-  }
-};
-
-std::uint64_t peak_rss() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
+/// A source's name, for who does not read it.
+std::filesystem::path name_of(const source_config &source) {
+  return source.path.empty() ? std::filesystem::path("preset " + source.preset) : source.path;
 }
 
 /// The recording to read: the one that the config names, or a preset made for this run.
@@ -76,98 +58,33 @@ result<std::filesystem::path> recording_of(const source_config &source, const st
   return path;
 }
 
-/// One turn of the supervisor: take a message, or look around.
-void listen(caf::scoped_actor &self, run_state &state, progress &shown,
-            std::chrono::milliseconds patience) {
-  self->receive(
-      [&](const step_done &in) {
-        shown.line(line_of(in.report));
-        state.steps.push_back(in.report);
-      },
-      [&](const source_report &in) { state.sources.push_back(in); },
-      [](const hunger &) {}, [](const drained &) {},
-      [&](const run_finished &in) {
-        state.entries = in.entries;
-        state.grid_hash = in.grid_hash;
-        state.all_received = in.all_received;
-        state.finished = true;
-      },
-      [&](const run_failed &in) {
-        state.fail_with({in.what.code, fmt::format("{}: {}", in.who, in.what.message)});
-      },
-      [&](const caf::down_msg &in) {
-        state.fail_with({errc::peer_lost, fmt::format("{} ended: {}", state.names[in.source],
-                                                      caf::to_string(in.reason))});
-      },
-      caf::after(patience) >> [] {});
-}
-
-/// Until the planner has finished, something fails, or a stop takes too long.
-void supervise(caf::scoped_actor &self, const pipeline &actors, signal_guard &signals,
-               run_state &state, progress &shown) {
-  for (const auto &stage : actors.stages)
-    for (std::size_t i = 0; i < stage.actors.size(); ++i) {
-      state.names[stage.actors[i].address()] = stage.names[i];
-      self->monitor(stage.actors[i]);
-    }
-  auto give_up_at = clock::time_point::max();
-  while (!state.finished && !state.failure) {
-    listen(self, state, shown, std::chrono::milliseconds(50));
-    shown.tick();
-    if (signals.take() != 0) {
-      if (!state.interrupted.empty())
-        give_up_at = clock::now();
-      state.interrupted = "stopped by a signal: what was not trained is held";
-      give_up_at = std::min(give_up_at, clock::now() + stop_deadline);
-      for (const auto &one : actors.contacts)
-        if (one.what == role::planner)
-          tell(one.who, stop_run{"a signal came"});
-    }
-    if (clock::now() >= give_up_at)
-      state.failure =
-          error{errc::timed_out, "stopped by a signal before the packed steps were trained"};
-  }
-  // The echoes of a failure may have come before its cause.
-  for (int i = 0; state.failure && state.failure->code == errc::peer_lost && i < 20; ++i)
-    listen(self, state, shown, std::chrono::milliseconds(10));
-  shown.clear();
-}
-
 /// Actors that hang would keep the process for ever: say why it ends and who they are, and go.
 void end_actors(caf::scoped_actor &self, const pipeline &actors, const run_state &state,
                 std::ostream &out) {
   const auto alive = shut_down(actors.stages, self, clock::now() + shutdown_deadline);
   if (alive.empty())
     return;
-  std::string names;
-  for (const auto &name : alive)
-    names += (names.empty() ? "" : ", ") + name;
   if (state.failure)
     log::error("{}", state.failure->message);
-  log::error("these actors did not end within {} s: {}", shutdown_deadline.count(), names);
+  log::error("these actors did not end within {} s: {}", shutdown_deadline.count(),
+             fmt::join(alive, ", "));
   out.flush();
   std::_Exit(1);
 }
 
-/// What the source holds, counted without the pipeline, and what is wrong with it.
-struct source_truth {
-  recording_counts counts;
-  std::vector<recording_damage> damage;
-  bool torn = false;
-};
-
-/// The closing index says it, if a reader has come to it without damage; else the recording is
-/// counted.
-result<source_truth> look_at_source(const std::filesystem::path &recording,
-                                    const run_state &state) {
-  for (const auto &source : state.sources)
+/// What the readers of this process found, with a count of the recording that the pipeline did not
+/// make: its closing index, if it was reached without damage; else all of it is counted.
+status complete_sources(std::vector<source_report> &sources,
+                        const std::filesystem::path &recording) {
+  for (const auto &source : sources)
     if (source.counts && source.damage.empty())
-      return source_truth{*source.counts, {}, source.torn};
+      return {};
   auto file = recording_reader::open(recording);
   if (!file)
     return tl::unexpected(std::move(file).error());
-  auto counts = count_recording(*file);
-  return source_truth{std::move(counts), file->damage(), file->torn().has_value()};
+  auto counts = std::make_shared<recording_counts>(count_recording(*file));
+  sources.insert(sources.begin(), {0, std::move(counts), file->damage(), file->torn().has_value()});
+  return {};
 }
 
 /// Groups that had not reached the planner when a run was stopped early are held.
@@ -187,48 +104,262 @@ status check_dump_folder(const std::filesystem::path &dump) {
   return {};
 }
 
-std::function<rank_join(std::uint32_t)> gloo_joins(std::uint32_t ranks) {
-  return [ranks, store = make_gloo_store()](std::uint32_t rank) -> rank_join {
-    return [options = gloo_options{.rank = static_cast<int>(rank),
-                                   .size = static_cast<int>(ranks),
-                                   .deadline = collective_deadline},
-            store] { return join_gloo(options, store); };
-  };
+/// How the trainers of this process join each other, and those of other processes: over what the
+/// planner passes on.
+class rendezvous {
+public:
+  rendezvous(const run_config &config, std::weak_ptr<post> office, std::string address)
+      : options_{.rank = 0,
+                 .size = static_cast<int>(config.plan.ranks),
+                 .address = std::move(address),
+                 .deadline = std::chrono::milliseconds(
+                     static_cast<std::int64_t>(config.trainer.timeout_s * 1000))},
+        relay_(std::make_shared<gloo_relay>([office](std::string key, std::string value) {
+          if (const auto here = office.lock())
+            tell(here->find({"planner", 0}), rank_notice{std::move(key), std::move(value)});
+        })) {}
+
+  rank_join join(std::uint32_t rank) const {
+    auto mine = options_;
+    mine.rank = static_cast<int>(rank);
+    return [mine, relay = relay_] { return join_gloo(mine, relay->store()); };
+  }
+  std::function<void(const rank_notice &)> ear() const {
+    return [relay = relay_](const rank_notice &in) { relay->deliver(in.key, in.value); };
+  }
+
+private:
+  const gloo_options options_;
+  std::shared_ptr<gloo_relay> relay_;
+};
+
+/// The host of an endpoint: ranks listen where their process is reached.
+std::string host_of(const std::string &reached_at) {
+  const auto parsed = endpoint::parse(reached_at);
+  return parsed && !parsed->is_ipc() ? parsed->host : "127.0.0.1";
 }
 
-/// Runs the actors from start to end. Errors: the failure that ended them.
-status run_actors(const pipeline_parts &parts, std::ostream &out, run_state &heard) {
-  signal_guard signals; // before the threads of the actor system
+bool holds(std::span<const actor_spec> actors, role what) {
+  return std::ranges::any_of(actors, [what](const auto &one) { return one.what == what; });
+}
+
+/// Everything of one process that is there before its actors.
+struct process_parts {
+  std::shared_ptr<const run_config> config;
+  const process_options &process;
+  const run_options &options;
+  std::filesystem::path state;
+  pipeline_parts stages;
+  bool plans = false;
+
+  bool reads() const { return holds(process.actors, role::env_reader); }
+  /// Only actors whose work another can take over.
+  bool can_drain() const {
+    return !process.directory && std::ranges::all_of(process.actors, [](const auto &one) {
+      return one.what == role::scorer || one.what == role::assembler || one.what == role::packer;
+    });
+  }
+};
+
+result<process_parts> prepare(const run_config &config, const process_options &process,
+                              const run_options &options, const state_folder &state,
+                              std::ostream &out) {
+  auto settings = std::make_shared<run_config>(config);
+  settings->memory_limit = effective_memory_limit(config.memory_limit);
+  process_parts parts{settings, process, options, state.path(), {}, false};
+  parts.plans = holds(process.actors, role::planner);
+  auto &stages = parts.stages;
+  stages.config = settings;
+  stages.recording = name_of(config.source);
+  if (parts.reads()) {
+    const auto recording = recording_of(config.source, state, out);
+    if (!recording)
+      return tl::unexpected(recording.error());
+    stages.recording = *recording;
+  }
+  stages.max_steps = options.max_steps;
+  stages.dump = options.dump;
+  stages.counters = std::make_shared<run_counters>();
+  stages.refused = std::make_shared<quarantine>(
+      state.path() / (process.alone ? std::string("quarantine.jsonl")
+                                    : fmt::format("quarantine-{}.jsonl", process.name)));
+  stages.context.incarnation = static_cast<std::uint64_t>(
+      std::chrono::system_clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
+  if (options.schedule_seed != 0)
+    stages.context.fuzzer = std::make_shared<schedule_fuzzer>(options.schedule_seed);
+  return parts;
+}
+
+/// The actors that every process has beside its stages.
+struct process_staff {
+  caf::actor host;
+  caf::actor directory; ///< in one process of a run
+};
+
+/// Spawns stages and staff, and makes them known to each other and to the post.
+result<process_staff> start(caf::actor_system &system, const caf::actor &supervising,
+                            const std::shared_ptr<post> &office, process_entry entry,
+                            process_parts &parts, pipeline &stages) {
+  const auto &config = *parts.config;
+  const auto &context = parts.stages.context;
+  const rendezvous ranks(config, office, host_of(office->endpoint()));
+  parts.stages.join = [&](std::uint32_t rank) { return ranks.join(rank); };
+  parts.stages.noticed = ranks.ear();
+  auto started = start_actors(system, parts.process.actors,
+                              parts.plans ? peer() : office->find({"planner", 0}), supervising,
+                              parts.stages);
+  if (!started)
+    return tl::unexpected(std::move(started).error());
+  stages = std::move(*started);
+  process_staff staff;
+  const auto lease = config.link.limits().timeout;
+  if (parts.process.directory)
+    staff.directory = system.spawn<directory>(
+        context,
+        directory_options{.run = config.id, .incarnation = context.incarnation, .lease = lease},
+        office);
+  staff.host = system.spawn<host>(
+      context,
+      host_options{.entry = std::move(entry),
+                   .directory_process = std::string(directory_process),
+                   .lease = lease,
+                   .status = status_source{parts.process.program, config.memory_limit,
+                                           parts.stages.counters, office},
+                   .has_directory = parts.process.directory},
+      office, stages.contacts, staff.directory, supervising);
+  for (const auto &one : stages.contacts)
+    office->add_local(one);
+  office->add_local({role::host, peer({"host", context.incarnation}, staff.host)});
+  if (parts.plans)
+    office->add_local({role::host, peer({"supervisor", context.incarnation}, supervising)});
+  office->employ({staff.host, staff.directory, supervising});
+  introduce(stages.contacts);
+  return staff;
+}
+
+run_report report_of(const process_parts &parts, const run_state &heard) {
+  run_report out;
+  out.process = parts.process.name;
+  out.counters = parts.stages.counters;
+  out.turns = parts.stages.context.turns->report();
+  out.peak_rss_bytes = peak_rss();
+  out.sources = heard.sources;
+  if (parts.stages.refused->count() > 0)
+    out.quarantine = parts.stages.refused->path().string();
+  return out;
+}
+
+/// Ends the links: what is queued goes out first.
+void leave(caf::scoped_actor &self, post &office, const process_staff &staff,
+           const run_report &report) {
+  self->request(staff.host, caf::infinite,
+                leave_run{{report.process, json::dump(to_json(report))}})
+      .receive([](const has_left &) {}, [](const caf::error &) {});
+  const auto left = office.close(flush_deadline);
+  for (const auto &one : left)
+    log::warn("{} messages ({} bytes) to {} were not delivered", one.messages, one.bytes,
+              one.process);
+  for (const auto &actor : {staff.host, staff.directory})
+    if (actor)
+      caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
+}
+
+status write_endpoint(const process_options &process, const std::string &reached_at,
+                      std::ostream &out) {
+  if (!process.endpoint_file.empty())
+    MILLRACE_TRY(write_file_atomically(process.endpoint_file, reached_at + "\n"));
+  if (process.alone)
+    out << "tools attach at " << reached_at << '\n' << std::flush;
+  return {};
+}
+
+/// From the sockets to the last message. Errors: what kept the actors from starting.
+status run_with(caf::actor_system &system, signal_guard &signals,
+                const std::shared_ptr<post> &office, process_parts &parts, std::ostream &out,
+                run_state &heard) {
+  const auto &config = *parts.config;
+  caf::scoped_actor self(system);
+  auto sockets = hub_options_of(config, parts.process, parts.state, parts.stages.context,
+                                parts.stages.counters->memory);
+  if (!sockets)
+    return tl::unexpected(std::move(sockets).error());
+  auto entry = entry_of(parts.process, *sockets);
+  auto directory_key = config.link.directory_key;
+  if (directory_key.empty())
+    directory_key = entry.key;
+  MILLRACE_TRY(office->open(std::move(*sockets)));
+  entry.endpoint = office->endpoint();
+  MILLRACE_TRY(write_endpoint(parts.process, entry.endpoint, out));
+  pipeline stages;
+  const auto staff = start(system, caf::actor_cast<caf::actor>(self), office, std::move(entry),
+                           parts, stages);
+  if (!staff)
+    return tl::unexpected(staff.error());
+  if (!parts.process.directory)
+    office->learn({.process = std::string(directory_process),
+                   .incarnation = 0,
+                   .endpoint = config.link.directory,
+                   .key = directory_key,
+                   .actors = {}});
+  progress shown(out, ::isatty(STDOUT_FILENO) != 0, *parts.stages.counters);
+  supervisor leads(self, signals, shown, heard);
+  leads.run({.host = staff->host,
+             .stages = &stages,
+             .has_planner = parts.plans,
+             .failures = parts.plans ? peer() : office->find({"supervisor", 0}),
+             .can_drain = parts.can_drain()});
+  end_actors(self, stages, heard, out);
+  if (parts.reads() && !heard.failure)
+    if (auto counted = complete_sources(heard.sources, parts.stages.recording); !counted)
+      heard.fail_with(std::move(counted).error());
+  if (parts.plans && !parts.process.alone)
+    if (auto ended = leads.end_others(clock::now() + shutdown_deadline); !ended)
+      heard.fail_with(std::move(ended).error());
+  leave(self, *office, *staff, report_of(parts, heard));
+  return {};
+}
+
+status run_actors(process_parts &parts, std::ostream &out, run_state &heard) {
+  signal_guard signals; // before the threads of the actor system and of the hub
   caf::actor_system_config settings;
   settings.set("logger.verbosity", caf::atom("quiet"));
   // CAF's own default is four threads, also on two cores.
   const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
   settings.set("scheduler.max-threads",
                parts.config->workers == 0 ? cores : std::size_t{parts.config->workers});
+  std::shared_ptr<post> office; // outlives the actors that decode for it
   caf::actor_system system(settings);
-  caf::scoped_actor self(system);
-  const auto specs = all_stages(*parts.config);
-  auto actors = start_actors(system, specs, {}, caf::actor_cast<caf::actor>(self), parts);
-  if (!actors)
-    return tl::unexpected(std::move(actors).error());
-  introduce(actors->contacts);
-  progress shown(out, ::isatty(STDOUT_FILENO) != 0, *parts.counters);
-  supervise(self, *actors, signals, heard, shown);
-  end_actors(self, *actors, heard, out);
-  if (heard.failure)
-    return tl::unexpected(*heard.failure);
-  return {};
+  office = std::make_shared<post>(system, parts.stages.context, parts.stages.counters->memory);
+  const auto ran = run_with(system, signals, office, parts, out, heard);
+  office->close(std::chrono::milliseconds(0));
+  return ran;
 }
 
-run_summary summarise(const pipeline_parts &parts, const run_state &heard, source_truth truth) {
-  const auto &counters = *parts.counters;
+/// The reports of all processes as one. Errors: one that cannot be read.
+result<run_report> join_reports(const process_parts &parts, const run_state &heard) {
+  auto sum = report_of(parts, heard);
+  for (const auto &one : heard.reports) {
+    auto report = run_report_from_json(one.json);
+    if (!report)
+      return with_context(std::move(report).error(), "report of " + one.process);
+    add(sum, *report);
+  }
+  return sum;
+}
+
+run_summary summarise(const process_parts &parts, const run_state &heard, const run_report &all) {
+  const auto &counters = *all.counters;
   run_summary summary;
   summary.id = parts.config->id;
-  summary.source = parts.recording.string();
+  summary.source = parts.stages.recording.string();
   summary.ranks = parts.config->plan.ranks;
-  summary.expected = std::move(truth.counts);
-  summary.damage = std::move(truth.damage);
-  summary.torn = truth.torn;
+  for (const auto &source : all.sources)
+    if (source.counts) {
+      summary.expected = *source.counts;
+      summary.damage = source.damage;
+      summary.torn = source.torn;
+      break;
+    }
   summary.entries = *heard.entries;
   summary.entries[episode_state::rejected] += counters.surplus;
   summary.unparsed = counters.unparsed;
@@ -240,56 +371,59 @@ run_summary summarise(const pipeline_parts &parts, const run_state &heard, sourc
     hold_the_rest(summary);
   summary.steps = heard.steps;
   summary.grid_hash = heard.grid_hash;
-  summary.counters = parts.counters;
-  summary.turns = parts.context.turns->report();
-  summary.peak_rss_bytes = peak_rss();
+  summary.counters = all.counters;
+  summary.turns = all.turns;
+  summary.peak_rss_bytes = all.peak_rss_bytes;
   summary.interrupted = heard.interrupted;
-  if (parts.refused->count() > 0)
-    summary.quarantine = parts.refused->path().string();
+  summary.quarantine = all.quarantine;
+  summary.damage_allowed = parts.options.allow_damage;
   return summary;
 }
 
 } // namespace
 
-result<run_summary> run_pipeline(const run_config &config, const run_options &options,
-                                 std::ostream &out) {
+result<std::optional<run_summary>> run_process(const run_config &config,
+                                               const process_options &process,
+                                               const run_options &options, std::ostream &out) {
   if (!options.dump.empty())
     MILLRACE_TRY(check_dump_folder(options.dump));
   auto state = state_folder::open(config.state);
   if (!state)
     return tl::unexpected(std::move(state).error());
-  const auto recording = recording_of(config.source, *state, out);
-  if (!recording)
-    return tl::unexpected(recording.error());
-
-  pipeline_parts parts;
-  auto settings = std::make_shared<run_config>(config);
-  settings->memory_limit = effective_memory_limit(config.memory_limit);
-  parts.config = std::move(settings);
-  parts.recording = *recording;
-  parts.max_steps = options.max_steps;
-  parts.dump = options.dump;
-  parts.counters = std::make_shared<run_counters>();
-  parts.refused = std::make_shared<quarantine>(state->path() / "quarantine.jsonl");
-  parts.join = gloo_joins(config.plan.ranks);
-  if (options.schedule_seed != 0)
-    parts.context.fuzzer = std::make_shared<schedule_fuzzer>(options.schedule_seed);
-
+  auto parts = prepare(config, process, options, *state, out);
+  if (!parts)
+    return tl::unexpected(std::move(parts).error());
   run_state heard;
   const auto begun = clock::now();
-  const auto ran = run_actors(parts, out, heard);
+  const auto ran = run_actors(*parts, out, heard);
   const std::chrono::duration<double> took = clock::now() - begun;
-  if (parts.refused->count() > 0)
+  if (parts->stages.refused->count() > 0)
     state->keep();
   if (!ran)
     return tl::unexpected(ran.error());
-  auto truth = look_at_source(*recording, heard);
-  if (!truth)
-    return tl::unexpected(std::move(truth).error());
-  auto summary = summarise(parts, heard, std::move(*truth));
+  if (heard.failure)
+    return tl::unexpected(*heard.failure);
+  if (!parts->plans)
+    return std::nullopt;
+  const auto all = join_reports(*parts, heard);
+  if (!all)
+    return tl::unexpected(all.error());
+  auto summary = summarise(*parts, heard, *all);
   summary.seconds = took.count();
-  summary.damage_allowed = options.allow_damage;
   return summary;
+}
+
+result<run_summary> run_pipeline(const run_config &config, const run_options &options,
+                                 std::ostream &out) {
+  process_options process;
+  process.name = std::string(directory_process);
+  process.actors = all_stages(config);
+  process.directory = true;
+  process.alone = true;
+  auto summary = run_process(config, process, options, out);
+  if (!summary)
+    return tl::unexpected(std::move(summary).error());
+  return std::move(**summary);
 }
 
 } // namespace millrace

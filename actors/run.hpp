@@ -4,7 +4,11 @@
 #include <cstdint>
 #include <filesystem>
 #include <iosfwd>
+#include <optional>
+#include <string>
+#include <vector>
 
+#include "actors/pipeline.hpp"
 #include "actors/run_config.hpp"
 #include "actors/run_summary.hpp"
 #include "runtime/result.hpp"
@@ -19,12 +23,31 @@ struct run_options {
   std::uint64_t schedule_seed = 0; ///< not 0: perturb the order of events, for tests
 };
 
+/// What a process of a run is: which actors it holds, and how others know it.
+struct process_options {
+  std::string name; ///< one per run; that of its first actor, "directory" if it holds that
+  std::vector<actor_spec> actors;
+  bool directory = false; ///< it holds the directory
+  /// It is the whole run: its only socket is one for tools, in the state folder.
+  bool alone = false;
+  std::string config_digest;           ///< what all processes must agree on, hex
+  std::string program;                 ///< version
+  std::filesystem::path endpoint_file; ///< gets the endpoint, once bound; empty: none
+};
+
+/// Runs the actors of one process until the run is over. The process that holds the planner prints
+/// steps, ends all others in the order of the data, and has the summary; the others end when it
+/// says so, when they are drained, or when somebody is gone without whom the run cannot go on.
+/// Errors: what kept it from starting (source, state folder, sockets), or what ended the run.
+/// Ends the process with exit code 1, and names who is left, if actors do not end in time.
+result<std::optional<run_summary>> run_process(const run_config &config,
+                                               const process_options &process,
+                                               const run_options &options, std::ostream &out);
+
 /// Runs all stages in this process until data ends, max_steps are trained, or SIGINT or SIGTERM
 /// comes; then shuts them down in order, sources first. Progress goes to `out`: a line that is
-/// rewritten on a terminal, plain lines elsewhere. Errors: what kept it from starting (source,
-/// state folder), or the actor that failed and why. A run that ended but does not balance is a
-/// summary with balanced = false. Ends the process with exit code 1, and names who is left, if
-/// actors do not end in time.
+/// rewritten on a terminal, plain lines elsewhere. A run that ended but does not balance is a
+/// summary with balanced = false. Errors: those of run_process.
 result<run_summary> run_pipeline(const run_config &config, const run_options &options,
                                  std::ostream &out);
 

@@ -15,6 +15,7 @@
 #include "actors/progress_config.hpp"
 #include "actors/reader/source_config.hpp"
 #include "actors/scorer/env_config.hpp"
+#include "actors/trainer/trainer_config.hpp"
 #include "runtime/result.hpp"
 
 namespace millrace {
@@ -47,6 +48,7 @@ struct run_config {
   plan_config plan;
   link_config link;
   progress_config progress;
+  trainer_config trainer;
 
   /// Key: env_default.*. For environments that `envs` does not name, and what those that it names
   /// start from.

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string_view>
 
+#include "actors/node/wait_board.hpp"
 #include "runtime/frame.hpp"
 #include "runtime/stage_meter.hpp"
 
@@ -22,7 +23,10 @@ inline std::string_view last_warning(std::uint64_t number) noexcept {
 /// Counts of one run that progress and reports read while actors write them. Thread: any.
 struct run_counters {
   stage_meters stages;
+  std::shared_ptr<wait_board> waits = std::make_shared<wait_board>();
   std::shared_ptr<memory_meter> memory = std::make_shared<memory_meter>();
+
+  std::atomic<std::uint64_t> mapped{0}; ///< bytes of mapped files
 
   // env readers
   std::atomic<std::uint64_t> episodes{0}; ///< ends of episodes seen, refused ones included

@@ -77,6 +77,9 @@ constexpr std::array run_table{
             "actors", "Packers."),
     run_key("trainer.ranks", MILLRACE_MEMBER(plan.ranks), count_up_to(65'536), "ranks",
             "Data-parallel ranks. Each gets as many micro batches in a step."),
+    run_key("trainer.timeout", MILLRACE_MEMBER(trainer.timeout_s), number_type{1, 86'400}, "s",
+            "How long ranks wait for each other before they give up. Less: a rank that hangs is "
+            "noticed sooner; one that only stalls ends the run."),
     run_key("runtime.workers", MILLRACE_MEMBER(workers), integer_type{0, most_actors}, "threads",
             "Threads that run actors; 0: as many as there are cores."),
     run_key("memory.limit", MILLRACE_MEMBER(memory_limit),

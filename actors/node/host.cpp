@@ -197,7 +197,7 @@ void host::lose_all_sight(clock::time_point now) {
                                       planner->first)});
 }
 
-void host::leave(const leave_run &in) {
+has_left host::leave(const leave_run &in) {
   for (const auto &[process, one] : neighbours_)
     if (std::ranges::any_of(one.entry.actors,
                             [](const auto &actor) { return actor.what == role::planner; }))
@@ -205,6 +205,7 @@ void host::leave(const leave_run &in) {
   office_->send(options_.directory_process,
                 host_parcel{process_leaves{options_.entry.process, options_.entry.incarnation}});
   left_ = true;
+  return {};
 }
 
 void host::end_all(const end_others &in) {

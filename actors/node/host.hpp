@@ -24,10 +24,12 @@ struct run_over {
 };
 
 /// From the supervisor to the host, before its end: send this to the planner's process, and take
-/// leave of the directory.
+/// leave of the directory. Answered by has_left.
 struct leave_run {
   process_report report;
 };
+
+struct has_left {};
 
 /// From the supervisor of the planner's process to the host: end all other processes, sources
 /// first. Answered by others_ended to the supervisor.
@@ -84,7 +86,7 @@ private:
   void take_hunger(const hunger &in);
   void finish(const drain &);
   void take_drained(const drained &in);
-  void leave(const leave_run &in);
+  has_left leave(const leave_run &in);
   void end_all(const end_others &in);
   void take_report(const process_report &in);
   void end_next_stage();
@@ -127,5 +129,6 @@ private:
 MILLRACE_MESSAGE(millrace::host_tick)
 MILLRACE_MESSAGE(millrace::run_over)
 MILLRACE_MESSAGE(millrace::leave_run)
+MILLRACE_MESSAGE(millrace::has_left)
 MILLRACE_MESSAGE(millrace::end_others)
 MILLRACE_MESSAGE(millrace::others_ended)
