@@ -64,10 +64,12 @@ void end_actors(caf::scoped_actor &self, const pipeline &actors, const run_state
   const auto alive = shut_down(actors.stages, self, clock::now() + shutdown_deadline);
   if (alive.empty())
     return;
+  std::string names;
+  for (const auto &name : alive)
+    names += (names.empty() ? "" : ", ") + name;
   if (state.failure)
     log::error("{}", state.failure->message);
-  log::error("these actors did not end within {} s: {}", shutdown_deadline.count(),
-             fmt::join(alive, ", "));
+  log::error("these actors did not end within {} s: {}", shutdown_deadline.count(), names);
   out.flush();
   std::_Exit(1);
 }

@@ -12,6 +12,7 @@
 #include "actors/node/run_report.hpp"
 #include "actors/pipeline.hpp"
 #include "actors/progress.hpp"
+#include "actors/run_summary.hpp"
 #include "runtime/signals.hpp"
 
 namespace millrace {

@@ -11,6 +11,9 @@
 /// to do.
 namespace millrace::log {
 
+template <class... Args> void info(fmt::format_string<Args...> format, Args &&...args) {
+  spdlog::info("{}", to_one_line(fmt::format(format, std::forward<Args>(args)...)));
+}
 template <class... Args> void warn(fmt::format_string<Args...> format, Args &&...args) {
   spdlog::warn("{}", to_one_line(fmt::format(format, std::forward<Args>(args)...)));
 }
