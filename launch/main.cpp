@@ -11,6 +11,7 @@
 #include <CLI/CLI.hpp>
 
 #include "launch/attach_commands.hpp"
+#include "launch/actor_command.hpp"
 #include "launch/commands.hpp"
 #include "launch/run_command.hpp"
 #include "launch/terminal.hpp"
@@ -56,6 +57,7 @@ public:
     app_.require_subcommand(0, 1);
     app_.set_version_flag("--version", "millrace " MILLRACE_VERSION);
     add_run();
+    add_actor();
     add_import();
     add_synth();
     add_inspect();
@@ -82,6 +84,8 @@ public:
       return complain(error{errc::bad_argument,
                             fmt::format("{}; see millrace {}--help", problem.what(), command())});
     }
+    if (actor_cli_->parsed())
+      return actor_command(actor_);
     if (run_cli_->parsed())
       return run_command(run_);
     if (import_cli_->parsed())
@@ -114,6 +118,34 @@ private:
     command.add_option("--set", sets, "key=value, over what CONFIG says; may be repeated")
         ->type_size(1)
         ->allow_extra_args(false);
+  }
+
+  void add_actor() {
+    actor_cli_ = app_.add_subcommand(
+        "actor", "Roles of a run in this process; other processes have the others");
+    actor_cli_
+        ->add_option("ROLES", actor_.roles,
+                     "Of directory, env-reader, assembler, scorer, planner, packer, trainer; "
+                     "several with commas")
+        ->required();
+    actor_cli_->add_option("--config", actor_.config, "The .toml file of all processes")
+        ->required();
+    actor_cli_->add_option("--set", actor_.sets, "key=value, over what the file says")
+        ->type_size(1)
+        ->allow_extra_args(false);
+    actor_cli_->add_option("--name", actor_.name,
+                           "Name in the run; of an env reader its number [HOST-PID]");
+    actor_cli_->add_option("--rank", actor_.rank, "Of a trainer");
+    actor_cli_->add_option("--steps", actor_.steps, "Stop after so many steps; with the planner")
+        ->check(whole_number);
+    actor_cli_->add_option("--json", actor_.json,
+                           "Write the run's summary for programs; with the planner");
+    actor_cli_->add_option("--dump", actor_.dump,
+                           "Write the tensors of every micro batch below it; with trainers");
+    actor_cli_->add_flag("--allow-damage", actor_.allow_damage,
+                         "Exit 0 even if bytes are damaged; with the planner");
+    actor_cli_->add_option("--endpoint-file", actor_.endpoint_file,
+                           "Write there where this process is reached");
   }
 
   void add_run() {
@@ -214,7 +246,7 @@ private:
   std::vector<std::string_view> commands() const {
     std::vector<std::string_view> names;
     for (const CLI::App *each :
-         {run_cli_, import_cli_, synth_cli_, inspect_cli_, conform_cli_, config_cli_, keygen_cli_,
+         {run_cli_, actor_cli_, import_cli_, synth_cli_, inspect_cli_, conform_cli_, config_cli_, keygen_cli_,
           status_cli_, why_cli_, top_cli_, drain_cli_})
       names.push_back(each->get_name());
     return names;
@@ -241,6 +273,7 @@ private:
 
   CLI::App app_{"millrace: the data path of LLM reinforcement learning", "millrace"};
   CLI::App *run_cli_ = nullptr;
+  CLI::App *actor_cli_ = nullptr;
   CLI::App *import_cli_ = nullptr;
   CLI::App *synth_cli_ = nullptr;
   CLI::App *inspect_cli_ = nullptr;
@@ -252,6 +285,7 @@ private:
   CLI::App *top_cli_ = nullptr;
   CLI::App *drain_cli_ = nullptr;
   run_request run_;
+  actor_request actor_;
   import_request import_;
   synth_request synth_;
   inspect_request inspect_;
