@@ -12,7 +12,9 @@
 #include <utility>
 
 #include "actors/node/directory.hpp"
+#include "actors/node/host_codec.hpp"
 #include "actors/node/process.hpp"
+#include "actors/node/progress_watch.hpp"
 #include "actors/node/run_report.hpp"
 #include "actors/progress.hpp"
 #include "actors/state_folder.hpp"
@@ -24,6 +26,8 @@
 #include "runtime/output_file.hpp"
 #include "runtime/signals.hpp"
 #include "schema/synth.hpp"
+#include "transport/client.hpp"
+#include "transport/curve.hpp"
 #include "transport/endpoint.hpp"
 
 namespace millrace {
@@ -275,6 +279,39 @@ status write_endpoint(const process_options &process, const std::string &reached
   return {};
 }
 
+/// Looks after the progress of the run, in the planner's process: says why nothing moves.
+std::function<void()> watch(const process_parts &parts, std::string directory_endpoint,
+                            std::string directory_key, run_state &heard) {
+  if (!parts.plans)
+    return [] {};
+  const auto &config = *parts.config;
+  if (!parts.process.directory)
+    directory_endpoint = config.link.directory;
+  auto look = std::make_shared<progress_watch>(config.progress, clock::now());
+  return [look, &heard, where = std::move(directory_endpoint), key = std::move(directory_key),
+          id = config.id, curve_folder = config.link.curve_folder,
+          counters = parts.stages.counters] {
+    const auto alarm = look->look(clock::now(), counters->steps_trained);
+    if (!alarm)
+      return;
+    std::optional<curve_config> keys;
+    if (!curve_folder.empty())
+      if (auto loaded = load_keys(curve_folder))
+        keys = std::move(*loaded);
+    status_answer who;
+    const auto parts_of_answer = ask(where, key, keys, id, encode(host_parcel{status_question{}}),
+                                     std::chrono::seconds(2));
+    if (parts_of_answer)
+      if (auto read = decode_host(*parts_of_answer))
+        if (auto *answer = std::get_if<status_answer>(&read->what))
+          who = std::move(*answer);
+    const auto line = no_progress_line(*alarm, who);
+    log::warn("{}", line);
+    if (alarm->stop)
+      heard.fail_with({errc::timed_out, line});
+  };
+}
+
 /// From the sockets to the last message. Errors: what kept the actors from starting.
 status run_with(caf::actor_system &system, signal_guard &signals,
                 const std::shared_ptr<post> &office, process_parts &parts, std::ostream &out,
@@ -309,7 +346,8 @@ status run_with(caf::actor_system &system, signal_guard &signals,
              .stages = &stages,
              .has_planner = parts.plans,
              .failures = parts.plans ? peer() : office->find({"supervisor", 0}),
-             .can_drain = parts.can_drain()});
+             .can_drain = parts.can_drain()},
+            watch(parts, office->endpoint(), directory_key, heard));
   end_actors(self, stages, heard, out);
   if (parts.reads() && !heard.failure)
     if (auto counted = complete_sources(heard.sources, parts.stages.recording); !counted)

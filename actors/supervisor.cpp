@@ -82,7 +82,7 @@ void supervisor::take_signal(clock::time_point &give_up_at) {
       tell(one.who, stop_run{"a signal came"});
 }
 
-void supervisor::run(const staff &who) {
+void supervisor::run(const staff &who, const std::function<void()> &look_around) {
   staff_ = who;
   for (const auto &stage : staff_.stages->stages)
     for (std::size_t i = 0; i < stage.actors.size(); ++i) {
@@ -93,6 +93,7 @@ void supervisor::run(const staff &who) {
   while (!state_.finished && !state_.failure) {
     listen(std::chrono::milliseconds(50));
     shown_.tick();
+    look_around();
     if (signals_.take() != 0)
       take_signal(give_up_at);
     if (clock::now() >= give_up_at)

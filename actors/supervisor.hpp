@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -55,7 +56,8 @@ public:
 
   /// Until the planner has finished, the process is told to end, something fails, or a stop takes
   /// too long.
-  void run(const staff &who);
+  /// @param look_around is called about twenty times a second.
+  void run(const staff &who, const std::function<void()> &look_around);
 
   /// Ends the other processes. Errors: who has not reported in time.
   status end_others(std::chrono::steady_clock::time_point deadline);

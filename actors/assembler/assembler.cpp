@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "actors/assembler/assembler.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "runtime/log.hpp"
@@ -154,6 +155,31 @@ void assembler::finish_member(group_ref ref, group &where, member &one, group_me
   one.done = true;
   ++where.done;
   complete_if_full(ref, where);
+  show_wait();
+}
+
+/// The oldest group is the one that others wait for.
+void assembler::show_wait() {
+  if (groups_.empty()) {
+    counters_->waits->clear(name());
+    return;
+  }
+  const auto &[ref, where] = *groups_.begin();
+  const auto key = where.info->key.text();
+  if (!where.complete)
+    counters_->waits->set(name(), fmt::format("group {}", ref.ordinal),
+                          fmt::format("{} of {} episodes of group {}",
+                                      where.info->size - std::min(where.done, where.info->size),
+                                      where.info->size, key),
+                          "env-reader");
+  else if (where.scorer)
+    counters_->waits->set(name(), fmt::format("scores of {}", ref.ordinal),
+                          fmt::format("the scores of group {}", key), where.scorer.id().name);
+  else if (!where.header.empty())
+    counters_->waits->set(name(), "a scorer", "a scorer", "scorer");
+  else
+    counters_->waits->set(name(), fmt::format("settled {}", ref.ordinal),
+                          fmt::format("group {} to be settled", key), "planner");
 }
 
 void assembler::complete_if_full(group_ref ref, group &where) {
@@ -198,6 +224,7 @@ void assembler::forget_headers(const groups_received &in) {
   for (auto ref : in.groups)
     if (const auto found = groups_.find(ref); found != groups_.end() && found->second.scorer)
       release_scorer(found->second);
+  show_wait();
 }
 
 void assembler::take_up(const peer_up &in) {
@@ -295,6 +322,7 @@ void assembler::settle(const groups_settled &in) {
       --counters_->groups_open;
     }
   leave_if_idle();
+  show_wait();
 }
 
 void assembler::fetch(const fetch_episodes &in) { tell(in.packer, look_up(in)); }

@@ -86,6 +86,7 @@ private:
   void ask_scorer(group_ref ref, group &where);
   void release_scorer(group &where);
   void leave_if_idle();
+  void show_wait();
   episodes_fetched look_up(const fetch_episodes &in) const;
   void expire(group_ref ref, group &where);
   result<frame> header_of(group_ref ref, const group &where) const;

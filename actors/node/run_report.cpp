@@ -19,7 +19,8 @@ template <class Owner> struct named {
   number Owner::*field;
 };
 
-constexpr std::array counts{named<run_counters>{"episodes", &run_counters::episodes},
+constexpr std::array counts{named<run_counters>{"mapped", &run_counters::mapped},
+                            named<run_counters>{"episodes", &run_counters::episodes},
                             named<run_counters>{"nodes", &run_counters::nodes},
                             named<run_counters>{"tokens", &run_counters::tokens},
                             named<run_counters>{"groups", &run_counters::groups},
@@ -39,6 +40,7 @@ constexpr std::array counts{named<run_counters>{"episodes", &run_counters::episo
                             named<run_counters>{"backlog_traces", &run_counters::backlog_traces},
                             named<run_counters>{"wire_bytes", &run_counters::wire_bytes}};
 static_assert(sizeof(run_counters) == sizeof(stage_meters) + sizeof(run_counters::memory) +
+                                          sizeof(run_counters::waits) +
                                           counts.size() * sizeof(number),
               "a counter is missing in this list, or is no longer there");
 

@@ -46,6 +46,7 @@ void packer::take_bin(const pack_bin &in) {
   }
   jobs_.emplace(bin, std::move(*work));
   begin_what_fits();
+  show_wait();
 }
 
 result<packer::job> packer::read_order(const pack_bin &in) const {
@@ -86,6 +87,31 @@ void packer::begin_what_fits() {
     }
     fetch(work);
     numbers_.emplace(work.number, bin);
+  }
+}
+
+/// What the lowest bin waits for.
+void packer::show_wait() {
+  auto &waits = *counters_->waits;
+  if (!jobs_.empty()) {
+    const auto &[bin, work] = *jobs_.begin();
+    for (std::size_t i = 0; work.number != 0 && i < work.groups.size(); ++i)
+      if (work.groups[i].episodes.empty()) {
+        const auto &group = work.order.groups[i];
+        waits.set(name(), fmt::format("fetch {} {} {} {}", bin.step, bin.rank, bin.index, i),
+                  fmt::format("episodes of group {} for step {}", group.group.ordinal, bin.step),
+                  group.assembler.id().name);
+        return;
+      }
+    waits.set(name(), "memory", fmt::format("memory to begin a bin of step {}", bin.step),
+              work.order.feeder.id().name);
+  } else if (!gathered_.empty()) {
+    const auto &[bin, what] = *gathered_.begin();
+    waits.set(name(), fmt::format("give {} {} {}", bin.step, bin.rank, bin.index),
+              fmt::format("rank {} to take a micro batch of step {}", bin.rank, bin.step),
+              what.feeder.id().name);
+  } else {
+    waits.clear(name());
   }
 }
 
@@ -153,6 +179,7 @@ void packer::gather_bin(const bin_fetched &in) {
   const auto at = gathered_.emplace(bin, gathered{std::move(*parts), work.order.feeder}).first;
   announce(bin, at->second);
   begin_what_fits();
+  show_wait();
 }
 
 void packer::announce(const bin_ref &bin, const gathered &what) {
@@ -168,6 +195,7 @@ void packer::give(const fetch_micro_batch &in) {
 void packer::forget(const micro_batch_taken &in) {
   gathered_.erase(in.bin);
   begin_what_fits();
+  show_wait();
   leave_if_idle();
 }
 

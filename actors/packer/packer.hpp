@@ -62,6 +62,7 @@ private:
   void fetch(job &work);
   void announce(const bin_ref &bin, const gathered &what);
   void leave_if_idle();
+  void show_wait();
   void give_up(const error &why);
 
   const packer_options options_;

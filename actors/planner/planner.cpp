@@ -194,6 +194,7 @@ void planner::pump() {
   if (!finished_)
     give_permits();
   tell_hunger();
+  show_wait();
   counters_->backlog_traces = backlog_traces_;
 }
 
@@ -347,6 +348,7 @@ void planner::take_staged(const step_staged &in) {
   found->second.report.wire_bytes += in.wire_bytes;
   counters_->wire_bytes += in.wire_bytes;
   commit_ready();
+  show_wait();
 }
 
 /// Commits, in order, the steps that every rank has staged.
@@ -421,6 +423,48 @@ bool planner::hungry() const {
   const auto beyond =
       std::ranges::count_if(steps_, [](const auto &step) { return !step.second.committed; });
   return beyond == 0 && steps_.size() <= 1;
+}
+
+/// What the step that is needed next waits for.
+void planner::show_wait() {
+  auto &waits = *counters_->waits;
+  const auto missing = [&](const auto &have) {
+    std::uint32_t rank = 0;
+    while (have(rank))
+      ++rank;
+    return rank;
+  };
+  for (const auto &[number, step] : steps_) {
+    if (step.committed && step.trained.size() == feeders_.size())
+      continue;
+    const auto rank = step.committed
+                          ? missing([&](auto one) { return step.trained.contains(one); })
+                          : missing([&](auto one) { return step.staged.contains(one); });
+    if (step.committed)
+      waits.set(name(), fmt::format("trained {} {}", number, rank),
+                fmt::format("rank {} to train step {}", rank, number),
+                fmt::format("trainer-{}", rank));
+    else
+      waits.set(name(), fmt::format("staged {} {}", number, rank),
+                fmt::format("rank {} to stage step {}", rank, number),
+                fmt::format("feeder-{}", rank));
+    return;
+  }
+  if (finished_) {
+    waits.clear(name());
+  } else if (has_batch()) {
+    const bool packers = std::ranges::any_of(packers_, [](const auto &one) { return !one.draining; });
+    waits.set(name(), packers ? "ranks" : "a packer",
+              packers ? fmt::format("{} ranks to register", options_.plan.ranks) : "a packer",
+              packers ? "trainer" : "packer");
+  } else {
+    const bool traces = options_.batch.traces != 0;
+    waits.set(name(), fmt::format("batch {}", next_step_),
+              fmt::format("has {}/{} {} of step {}", traces ? queue_traces_ : queue_tokens_,
+                          traces ? options_.batch.traces : options_.batch.tokens,
+                          traces ? "traces" : "tokens", next_step_),
+              "assembler");
+  }
 }
 
 void planner::tell_hunger() {

@@ -108,6 +108,7 @@ private:
   void enter(const queued_group &group, group_end end);
   bool hungry() const;
   void tell_hunger();
+  void show_wait();
   void give_permits();
   void finish_if_done();
   void give_up(const error &why);

@@ -55,6 +55,7 @@ env_reader::env_reader(caf::actor_config &config, const actor_context &context,
       groups_(file_.source(), options_.sizes) {
   for (const auto &one : peers_.assemblers)
     assemblers_.push_back({one});
+  counters_->mapped += file_.bytes();
 }
 
 caf::behavior env_reader::make_behavior() {
@@ -69,6 +70,11 @@ caf::behavior env_reader::make_behavior() {
 void env_reader::take_permit(const permit &in) {
   permitted_below_ = std::max(permitted_below_, in.below);
   resume();
+}
+
+void env_reader::wait_for(std::string_view what, std::string_view on) {
+  state_ = state::waiting;
+  counters_->waits->set(name(), what, what, on);
 }
 
 /// Tries the record again that had to wait.
@@ -168,6 +174,7 @@ template <class Message> void env_reader::pass_on(group_table::group &group, Mes
 void env_reader::read(const read_more &) {
   if (state_ != state::reading)
     return;
+  counters_->waits->clear(name());
   const auto until = clock::now() + turn_length;
   while (clock::now() < until)
     switch (read_one()) {
@@ -231,35 +238,37 @@ bool env_reader::mine(const group_table::group &group) const {
 env_reader::step env_reader::admit(group_table::group &group) {
   if (!group.begun)
     return begin(group);
-  if (has_room(group))
-    return step::taken;
-  state_ = state::waiting;
-  return step::blocked;
+  return has_room(group) ? step::taken : step::blocked;
 }
 
 /// Room here, and on the way to the group's assembler.
 bool env_reader::has_room(const group_table::group &group) {
   if (counters_->memory->held > options_.memory_limit && !hungry_) {
+    wait_for("memory: more is held than memory.limit", "planner");
     if (!std::exchange(looking_, true))
       delayed_send(this, look_for_room::pause, look_for_room{});
     return false;
   }
-  return group.assembler && group.assembler.can_take();
+  if (!group.assembler)
+    wait_for("an assembler", "assembler");
+  else if (!group.assembler.can_take())
+    wait_for("credit", group.assembler.id().name);
+  else
+    return true;
+  return false;
 }
 
 /// Lets a group begin: it needs a permit and an assembler with room, and with a pace its time must
 /// have come.
 env_reader::step env_reader::begin(group_table::group &group) {
   if (group.ref.ordinal >= permitted_below_) {
-    state_ = state::waiting;
+    wait_for(fmt::format("a permit to begin group {}", group.ref.ordinal), "planner");
     tell(peers_.planner, permit_wanted{options_.index, group.ref.ordinal});
     return step::blocked;
   }
   group.assembler = pick_assembler();
-  if (!has_room(group)) {
-    state_ = state::waiting;
+  if (!has_room(group))
     return step::blocked;
-  }
   if (options_.pace > 0) {
     const auto now = clock::now();
     if (now < next_group_) {

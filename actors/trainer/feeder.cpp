@@ -41,6 +41,22 @@ void feeder::take_offer(const micro_batch_ready &in) {
   fetch_what_fits();
 }
 
+/// What the step that is needed next waits for.
+void feeder::show_wait() {
+  auto &waits = *counters_->waits;
+  const auto number = next_to_stage();
+  const auto found = steps_.find(number);
+  const auto topic = fmt::format("step {}", number);
+  if (found == steps_.end() || !found->second.expected)
+    waits.set(name(), topic, topic, "planner");
+  else
+    waits.set(name(), topic,
+              fmt::format("has {}/{} micro batches of step {}", found->second.here.size(),
+                          *found->second.expected, number),
+              found->second.offers.empty() ? std::string_view("packer")
+                                           : found->second.offers.begin()->second.packer.id().name);
+}
+
 /// The lowest step that is not staged: only it brings the run on.
 std::uint64_t feeder::next_to_stage() const {
   auto number = last_committed_ + 1;
@@ -141,13 +157,16 @@ void feeder::keep(const bin_ref &bin, micro_batch batch, std::uint64_t bytes) {
 
 void feeder::stage_if_complete(std::uint64_t number) {
   auto &step = steps_[number];
-  if (step.staged || step.expected != step.here.size())
+  if (step.staged || step.expected != step.here.size()) {
+    show_wait();
     return;
+  }
   step.staged = true;
   step_staged answer{number, options_.rank, {}, step.wire_bytes};
   for (const auto &[index, one] : step.here)
     answer.digests.push_back(one.digest);
   tell(peers_.planner, std::move(answer));
+  show_wait();
 }
 
 void feeder::commit(const commit_step &in) {

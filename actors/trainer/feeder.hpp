@@ -69,6 +69,7 @@ private:
   std::uint64_t next_to_stage() const;
   void keep(const bin_ref &bin, micro_batch batch, std::uint64_t bytes);
   void stage_if_complete(std::uint64_t number);
+  void show_wait();
   void give_up(const error &why);
 
   const feeder_options options_;

@@ -14,9 +14,19 @@ trainer::trainer(caf::actor_config &config, const actor_context &context, traine
     : stage_actor(config, context, fmt::format("trainer-{}", options.rank)),
       options_(std::move(options)), peers_(std::move(peers)), counters_(std::move(counters)) {}
 
-caf::behavior trainer::make_behavior() { return {on(&trainer::train)}; }
+caf::behavior trainer::make_behavior() {
+  wait_for(1);
+  return {on(&trainer::train)};
+}
+
+void trainer::wait_for(std::uint64_t step) {
+  const auto what = fmt::format("step {}", step);
+  counters_->waits->set(name(), what, what, "planner");
+}
 
 void trainer::train(const train_step &in) {
+  counters_->waits->set(name(), fmt::format("ranks {}", in.step),
+                        fmt::format("the other ranks in step {}", in.step), "trainer");
   auto totals = apply(in);
   if (!totals) {
     // The cause before its echoes: ranks that lose this one report that, too.
@@ -27,6 +37,7 @@ void trainer::train(const train_step &in) {
     return;
   }
   tell(peers_.planner, step_trained{in.step, options_.rank, *totals});
+  wait_for(in.step + 1);
 }
 
 /// The order of a step: agree, reduce the counts that losses divide by, work, and a last exchange

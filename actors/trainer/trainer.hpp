@@ -39,6 +39,7 @@ public:
 
 private:
   void train(const train_step &in);
+  void wait_for(std::uint64_t step);
   result<component_totals> apply(const train_step &in);
   result<component_counts> widen_all(const train_step &in);
 
