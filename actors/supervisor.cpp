@@ -50,7 +50,8 @@ void supervisor::listen(std::chrono::milliseconds patience) {
       [&](const hunger &in) { caf::anon_send(staff_.host, in); },
       [&](const drained &in) { caf::anon_send(staff_.host, in); },
       [&](const caf::down_msg &in) {
-        state_.fail_with({errc::peer_lost, fmt::format("{} ended: {}", names_[in.source],
+        if (!state_.finished && !state_.failure)
+          state_.fail_with({errc::peer_lost, fmt::format("{} ended: {}", names_[in.source],
                                                        caf::to_string(in.reason))});
       },
       caf::after(patience) >> [] {});
