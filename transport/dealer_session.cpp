@@ -53,7 +53,8 @@ std::optional<link_header> dealer_session::receive(time now, std::uint64_t &garb
   while (auto in = millrace::receive(socket_, 0)) {
     const std::span bytes(in->header.data<std::byte>(), in->header.size());
     auto header = parse_link_header(bytes, in->too_many ? 1 : 0);
-    if (header && header->session == number_) {
+    const bool any = header && header->kind == link_kind::refusal && header->session == 0;
+    if (header && (any || header->session == number_)) {
       heard_ = now;
       return std::move(*header);
     }
