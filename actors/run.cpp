@@ -257,9 +257,9 @@ run_report report_of(const process_parts &parts, const run_state &heard) {
 
 /// Ends the links: what is queued goes out first.
 void leave(caf::scoped_actor &self, post &office, const process_staff &staff,
-           const run_report &report) {
+           const run_report &report, bool run_is_over) {
   self->request(staff.host, caf::infinite,
-                leave_run{{report.process, json::dump(to_json(report))}})
+                leave_run{{report.process, json::dump(to_json(report))}, run_is_over})
       .receive([](const has_left &) {}, [](const caf::error &) {});
   const auto left = office.close(flush_deadline);
   for (const auto &one : left)
@@ -355,7 +355,7 @@ status run_with(caf::actor_system &system, signal_guard &signals,
   if (parts.plans && !parts.process.alone)
     if (auto ended = leads.end_others(clock::now() + shutdown_deadline); !ended)
       heard.fail_with(std::move(ended).error());
-  leave(self, *office, *staff, report_of(parts, heard));
+  leave(self, *office, *staff, report_of(parts, heard), heard.over());
   return {};
 }
 

@@ -40,6 +40,7 @@ void supervisor::listen(std::chrono::milliseconds patience) {
           return;
         state_.finished = true;
         state_.told_to_end = in.ordered;
+        state_.drained_out = in.drained;
         if (!in.failure.empty())
           state_.fail_with({errc::peer_lost, in.failure});
       },

@@ -29,9 +29,12 @@ struct run_state {
   std::string interrupted;
   bool finished = false;  ///< the planner has, or the process is told to end
   bool told_to_end = false;
+  bool drained_out = false; ///< the process leaves a run that goes on
   std::vector<process_report> reports; ///< of other processes
   bool others_ended = false;
 
+  /// The run has ended, not only this process's part in it.
+  bool over() const noexcept { return !drained_out; }
   /// The first failure stands, but for one that only says that somebody is gone: the cause replaces
   /// it.
   void fail_with(error why);

@@ -205,6 +205,14 @@ has_left host::leave(const leave_run &in) {
   office_->send(options_.directory_process,
                 host_parcel{process_leaves{options_.entry.process, options_.entry.incarnation}});
   left_ = true;
+  if (in.run_is_over)
+    for (const auto &[process, one] : neighbours_)
+      if (process != options_.directory_process &&
+          std::ranges::none_of(one.entry.actors,
+                               [](const auto &actor) { return actor.what == role::planner; }))
+        office_->forget(process, one.entry.incarnation);
+  if (ending_) // it has ended before this process
+    office_->forget(options_.directory_process, 0);
   return {};
 }
 
@@ -281,7 +289,7 @@ void host::finish(const drain &) {
 
 void host::take_drained(const drained &in) {
   if (not_drained_.erase(in.who) > 0 && not_drained_.empty())
-    caf::anon_send(supervisor_, run_over{"", true});
+    caf::anon_send(supervisor_, run_over{"", true, true});
 }
 
 } // namespace millrace

@@ -21,12 +21,14 @@ struct host_tick {};
 struct run_over {
   std::string failure;
   bool ordered = false; ///< the planner's process, or a drain, said so
+  bool drained = false; ///< the run goes on without this process
 };
 
 /// From the supervisor to the host, before its end: send this to the planner's process, and take
 /// leave of the directory. Answered by has_left.
 struct leave_run {
   process_report report;
+  bool run_is_over = false; ///< what is still on its way to others is of no use
 };
 
 struct has_left {};
