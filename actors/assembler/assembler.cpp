@@ -158,13 +158,16 @@ void assembler::finish_member(group_ref ref, group &where, member &one, group_me
   show_wait();
 }
 
-/// The oldest group is the one that others wait for.
+/// The oldest group without scores is the one that others wait for.
 void assembler::show_wait() {
-  if (groups_.empty()) {
+  const auto found = std::ranges::find_if(groups_, [](const auto &group) {
+    return !group.second.complete || !group.second.header.empty();
+  });
+  if (found == groups_.end()) {
     counters_->waits->clear(name());
     return;
   }
-  const auto &[ref, where] = *groups_.begin();
+  const auto &[ref, where] = *found;
   const auto key = where.info->key.text();
   if (!where.complete)
     counters_->waits->set(name(), fmt::format("group {}", ref.ordinal),
@@ -175,11 +178,8 @@ void assembler::show_wait() {
   else if (where.scorer)
     counters_->waits->set(name(), fmt::format("scores of {}", ref.ordinal),
                           fmt::format("the scores of group {}", key), where.scorer.id().name);
-  else if (!where.header.empty())
-    counters_->waits->set(name(), "a scorer", "a scorer", "scorer");
   else
-    counters_->waits->set(name(), fmt::format("settled {}", ref.ordinal),
-                          fmt::format("group {} to be settled", key), "planner");
+    counters_->waits->set(name(), "a scorer", "a scorer", "scorer");
 }
 
 void assembler::complete_if_full(group_ref ref, group &where) {

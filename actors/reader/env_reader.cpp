@@ -272,6 +272,7 @@ env_reader::step env_reader::begin(group_table::group &group) {
   if (options_.pace > 0) {
     const auto now = clock::now();
     if (now < next_group_) {
+      counters_->waits->set(name(), "pace", "its pace (source.pace)", "");
       delayed_send(this, next_group_ - now, read_more{});
       return step::blocked;
     }
