@@ -160,8 +160,8 @@ void assembler::finish_member(group_ref ref, group &where, member &one, group_me
 
 /// The oldest group without scores is the one that others wait for.
 void assembler::show_wait() {
-  const auto found = std::ranges::find_if(groups_, [](const auto &group) {
-    return !group.second.complete || !group.second.header.empty();
+  const auto found = std::ranges::find_if(groups_, [](const auto &each) {
+    return !each.second.complete || !each.second.header.empty();
   });
   if (found == groups_.end()) {
     counters_->waits->clear(name());
