@@ -24,13 +24,17 @@ std::string progress::state() {
       gone.count() > 0 ? static_cast<double>(tokens - last_tokens_) / gone.count() : 0;
   last_ = now;
   last_tokens_ = tokens;
-  return fmt::format(
-      "read {} episodes, {:.1f}M tokens, {:.1f}M tokens/s | groups open {}, scored {} | "
-      "waiting {} traces | steps cut {}, trained {} | held {:.0f} MB",
-      counters_.episodes.load(), static_cast<double>(tokens) / 1e6, rate / 1e6,
-      counters_.groups_open.load(), counters_.groups_scored.load(), counters_.backlog_traces.load(),
-      counters_.steps_cut.load(), counters_.steps_trained.load(),
-      static_cast<double>(counters_.memory->held.load()) / 1e6);
+  // Readers, assemblers and scorers may be in other processes, which say it themselves.
+  std::string out;
+  if (counters_.episodes != 0)
+    out = fmt::format("read {} episodes, {:.1f}M tokens, {:.1f}M tokens/s | groups open {}, "
+                      "scored {} | ",
+                      counters_.episodes.load(), static_cast<double>(tokens) / 1e6, rate / 1e6,
+                      counters_.groups_open.load(), counters_.groups_scored.load());
+  return out + fmt::format("waiting {} traces | steps cut {}, trained {} | held {:.0f} MB",
+                           counters_.backlog_traces.load(), counters_.steps_cut.load(),
+                           counters_.steps_trained.load(),
+                           static_cast<double>(counters_.memory->held.load()) / 1e6);
 }
 
 void progress::tick() {

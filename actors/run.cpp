@@ -228,6 +228,7 @@ result<process_staff> start(caf::actor_system &system, const caf::actor &supervi
       context,
       host_options{.entry = std::move(entry),
                    .directory_process = std::string(directory_process),
+                   .directory_endpoint = config.link.directory,
                    .lease = lease,
                    .status = status_source{parts.process.program, config.memory_limit,
                                            parts.stages.counters, office},
@@ -312,6 +313,16 @@ std::function<void()> watch(const process_parts &parts, std::string directory_en
   };
 }
 
+/// Binds. The socket of a run that is alone is for tools: if the state folder's path is too long for
+/// one, a port of this machine serves as well.
+status open(post &office, hub_options sockets, bool alone) {
+  if (const auto where = endpoint::parse(sockets.bind); alone && !where) {
+    log::warn("{}", where.error().message);
+    sockets.bind = "tcp://127.0.0.1:*";
+  }
+  return office.open(std::move(sockets));
+}
+
 /// From the sockets to the last message. Errors: what kept the actors from starting.
 status run_with(caf::actor_system &system, signal_guard &signals,
                 const std::shared_ptr<post> &office, process_parts &parts, std::ostream &out,
@@ -326,7 +337,7 @@ status run_with(caf::actor_system &system, signal_guard &signals,
   auto directory_key = config.link.directory_key;
   if (directory_key.empty())
     directory_key = entry.key;
-  MILLRACE_TRY(office->open(std::move(*sockets)));
+  MILLRACE_TRY(open(*office, std::move(*sockets), parts.process.alone));
   entry.endpoint = office->endpoint();
   MILLRACE_TRY(write_endpoint(parts.process, entry.endpoint, out));
   pipeline stages;

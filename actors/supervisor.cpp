@@ -94,7 +94,8 @@ void supervisor::run(const staff &who, const std::function<void()> &look_around)
   auto give_up_at = clock::time_point::max();
   while (!state_.finished && !state_.failure) {
     listen(std::chrono::milliseconds(50));
-    shown_.tick();
+    if (staff_.has_planner)
+      shown_.tick();
     look_around();
     if (signals_.take() != 0)
       take_signal(give_up_at);

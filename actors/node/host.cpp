@@ -174,6 +174,7 @@ void host::tick(const host_tick &) {
   for (const auto &process : lost)
     bring_down(process, "lost: it has not registered with the new directory");
   lose_all_sight(now);
+  miss_directory(now);
   delayed_send(this, options_.lease / 4, host_tick{});
 }
 
@@ -245,6 +246,23 @@ void host::take_report(const process_report &in) {
   reports_.push_back(in);
   if (ending_now_.erase(in.process) > 0 && ending_now_.empty())
     end_next_stage();
+}
+
+/// Says so after a lease, and then more and more rarely.
+void host::miss_directory(clock::time_point now) {
+  if (options_.has_directory || directory_link_ == link_state::up) {
+    patience_ = options_.lease;
+    return;
+  }
+  const auto missed =
+      std::chrono::duration_cast<std::chrono::milliseconds>(now - directory_link_since_);
+  if (missed < patience_)
+    return;
+  patience_ = std::max(2 * patience_, options_.lease);
+  if (missed >= options_.lease)
+    log::warn("{}: no directory at {} for {:.0f} s: is it up, and is directory.endpoint right?",
+              options_.entry.process, options_.directory_endpoint,
+              std::chrono::duration<double>(missed).count());
 }
 
 void host::renew() {

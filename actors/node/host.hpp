@@ -45,6 +45,7 @@ struct others_ended {
 struct host_options {
   process_entry entry;               ///< of this process; the endpoint is filled in
   std::string directory_process;     ///< name under which the directory's process is known here
+  std::string directory_endpoint;    ///< for people
   std::chrono::milliseconds lease{10'000};
   std::function<process_status()> status;
   bool has_directory = false; ///< in this process
@@ -100,6 +101,7 @@ private:
   void start_draining(neighbour &one);
   void renew();
   void lose_all_sight(clock::time_point now);
+  void miss_directory(clock::time_point now);
   template <class Event> void tell_stages(role what, const Event &event, bool loss);
   bool essential(role what) const;
 
@@ -114,6 +116,7 @@ private:
   clock::time_point directory_since_{}; ///< first view of that incarnation
   link_state directory_link_ = link_state::down;
   clock::time_point directory_link_since_ = clock::now();
+  std::chrono::milliseconds patience_{0}; ///< until the next line about a missing directory
   std::set<std::string> not_drained_; ///< actors that still have work
   bool draining_ = false;
   bool over_ = false;
