@@ -205,7 +205,7 @@ struct process_staff {
 /// Spawns stages and staff, and makes them known to each other and to the post.
 result<process_staff> start(caf::actor_system &system, const caf::actor &supervising,
                             const std::shared_ptr<post> &office, process_entry entry,
-                            process_parts &parts, pipeline &stages) {
+                            const std::string &directory_key, process_parts &parts, pipeline &stages) {
   const auto &config = *parts.config;
   const auto &context = parts.stages.context;
   const rendezvous ranks(config, office, host_of(office->endpoint()));
@@ -229,6 +229,7 @@ result<process_staff> start(caf::actor_system &system, const caf::actor &supervi
       host_options{.entry = std::move(entry),
                    .directory_process = std::string(directory_process),
                    .directory_endpoint = config.link.directory,
+                   .directory_key = directory_key,
                    .lease = lease,
                    .status = status_source{parts.process.program, config.memory_limit,
                                            parts.stages.counters, office},
@@ -342,15 +343,17 @@ status run_with(caf::actor_system &system, signal_guard &signals,
   MILLRACE_TRY(write_endpoint(parts.process, entry.endpoint, out));
   pipeline stages;
   const auto staff = start(system, caf::actor_cast<caf::actor>(self), office, std::move(entry),
-                           parts, stages);
+                           directory_key, parts, stages);
   if (!staff)
     return tl::unexpected(staff.error());
-  if (!parts.process.directory)
+  if (!parts.process.directory) {
     office->learn({.process = std::string(directory_process),
                    .incarnation = 0,
                    .endpoint = config.link.directory,
                    .key = directory_key,
                    .actors = {}});
+    office->link_to(std::string(directory_process));
+  }
   progress shown(out, ::isatty(STDOUT_FILENO) != 0, *parts.stages.counters);
   supervisor leads(self, signals, shown, heard);
   leads.run({.host = staff->host,

@@ -83,6 +83,9 @@ void host::bring_up(const process_entry &entry) {
   one.link_since = clock::now();
   one.confirmed_by = directory_incarnation_;
   office_->learn(entry);
+  if (std::ranges::any_of(entry.actors,
+                          [](const auto &actor) { return actor.what == role::planner; }))
+    office_->link_to(entry.process); // whoever loses sight of the planner must know
   for (const auto &actor : entry.actors) {
     const peer who = office_->find({actor.name, entry.incarnation});
     tell_stages(actor.what, peer_up{actor.what, who}, false);
@@ -139,6 +142,15 @@ template <class Event> void host::tell_stages(role what, const Event &event, boo
 void host::take_link(const link_event &in) {
   const auto now = clock::now();
   if (in.process == options_.directory_process) {
+    if (in.state == link_state::replaced) { // it has started again, and knows nobody
+      office_->forget(in.process, 0);
+      office_->learn({.process = in.process,
+                      .incarnation = 0,
+                      .endpoint = options_.directory_endpoint,
+                      .key = options_.directory_key,
+                      .actors = {}});
+      office_->link_to(in.process);
+    }
     directory_link_ = in.state;
     directory_link_since_ = now;
     if (in.state == link_state::up)
@@ -203,8 +215,9 @@ has_left host::leave(const leave_run &in) {
     if (std::ranges::any_of(one.entry.actors,
                             [](const auto &actor) { return actor.what == role::planner; }))
       office_->send(process, host_parcel{in.report});
-  office_->send(options_.directory_process,
-                host_parcel{process_leaves{options_.entry.process, options_.entry.incarnation}});
+  if (options_.has_directory || directory_link_ == link_state::up)
+    office_->send(options_.directory_process,
+                  host_parcel{process_leaves{options_.entry.process, options_.entry.incarnation}});
   left_ = true;
   if (in.run_is_over)
     for (const auto &[process, one] : neighbours_)
@@ -279,7 +292,7 @@ void host::renew() {
                                           .program = {},
                                           .config = {}},
                                          host_parcel{news}});
-  else
+  else if (directory_link_ == link_state::up) // else it would hear old news, one after the other
     office_->send(options_.directory_process, host_parcel{news});
 }
 

@@ -45,7 +45,8 @@ struct others_ended {
 struct host_options {
   process_entry entry;               ///< of this process; the endpoint is filled in
   std::string directory_process;     ///< name under which the directory's process is known here
-  std::string directory_endpoint;    ///< for people
+  std::string directory_endpoint;
+  std::string directory_key;         ///< public CURVE key; empty without CURVE
   std::chrono::milliseconds lease{10'000};
   std::function<process_status()> status;
   bool has_directory = false; ///< in this process

@@ -10,8 +10,8 @@
 
 namespace millrace {
 
-/// The way to an actor of another process: straight to its link, or, while nobody knows where it
-/// is, into a queue.
+/// The way to an actor of another process. While nobody knows where that is, messages wait; a link
+/// is opened when the first one leaves. Locks: its own before the post's.
 class linked_peer final : public remote_peer {
 public:
   linked_peer(std::weak_ptr<post> office, std::string to)
@@ -20,59 +20,67 @@ public:
   void send(parcel what) override {
     auto encoded = encode(what, to_);
     const std::lock_guard lock(mutex_);
-    if (link_)
-      hand_over(*link_, std::move(encoded));
-    else if (!gone_)
+    const auto office = office_.lock();
+    if (!office || gone_)
+      return;
+    if (const auto link = find_link(*office))
+      office->hub_->send(*link, encoded.where, std::move(encoded.parts), encoded.asked_for);
+    else
       waiting_.push_back(std::move(encoded));
   }
 
   bool can_take() const override {
     const std::lock_guard lock(mutex_);
     const auto office = office_.lock();
-    return office && link_ ? office->hub_->can_take(*link_) : waiting_.empty();
+    const auto link = office ? find_link(*office) : std::nullopt;
+    return link ? office->hub_->can_take(*link) : waiting_.empty();
   }
 
   std::int64_t room() const override {
     const std::lock_guard lock(mutex_);
     const auto office = office_.lock();
-    return office && link_ ? office->hub_->room(*link_) : 0;
+    const auto link = office ? find_link(*office) : std::nullopt;
+    return link ? office->hub_->room(*link) : 0;
   }
 
-  void bind(link_id link) {
+  /// It is in this process; what waits leaves.
+  void bind(const std::string &process) {
     const std::lock_guard lock(mutex_);
-    if (link_ || gone_)
+    const auto office = office_.lock();
+    if (!office || gone_ || !process_.empty())
       return;
-    link_ = link;
-    for (auto &each : waiting_)
-      hand_over(link, std::move(each));
-    waiting_.clear();
+    process_ = process;
+    if (waiting_.empty())
+      return;
+    if (const auto link = find_link(*office))
+      for (auto &each : std::exchange(waiting_, {}))
+        office->hub_->send(*link, each.where, std::move(each.parts), each.asked_for);
   }
 
-  /// The process of this link is gone. A name that stands for any incarnation may be bound again.
-  void unbind(link_id link) {
+  /// The process is gone. A name that stands for any incarnation may be bound again.
+  void unbind(const std::string &process, bool for_good) {
     const std::lock_guard lock(mutex_);
-    if (link_ == link)
-      link_.reset();
-  }
-
-  /// This incarnation is gone: what is sent to it from now on goes nowhere.
-  void end() {
-    const std::lock_guard lock(mutex_);
+    if (process_ != process && !for_good)
+      return;
+    process_.clear();
     link_.reset();
-    gone_ = true;
-    waiting_.clear();
+    gone_ = for_good;
+    if (for_good)
+      waiting_.clear();
   }
 
 private:
-  void hand_over(link_id link, encoded_parcel what) {
-    if (const auto office = office_.lock())
-      office->hub_->send(link, what.where, std::move(what.parts), what.asked_for);
+  std::optional<link_id> find_link(post &office) const {
+    if (!link_ && !process_.empty())
+      link_ = office.link_to(process_);
+    return link_;
   }
 
   const std::weak_ptr<post> office_;
   const std::string to_;
   mutable std::mutex mutex_;
-  std::optional<link_id> link_;
+  std::string process_; ///< empty: not known
+  mutable std::optional<link_id> link_;
   std::deque<encoded_parcel> waiting_;
   bool gone_ = false;
 };
@@ -149,60 +157,83 @@ std::shared_ptr<linked_peer> post::remote(const peer_id &id) {
 }
 
 void post::learn(const process_entry &entry) {
+  std::vector<std::shared_ptr<linked_peer>> found;
+  {
+    const std::lock_guard lock(mutex_);
+    if (closed_ || entry.process == self_.process)
+      return;
+    auto &known = links_[entry.process];
+    if (known.target.endpoint.empty() ||
+        (known.target.incarnation != 0 && known.target.incarnation != entry.incarnation)) {
+      if (known.link != 0)
+        drop(known.link);
+      known = {{entry.process, entry.incarnation, entry.endpoint, entry.key}, 0};
+    }
+    for (const auto &actor : entry.actors) {
+      found.push_back(remote({actor.name, entry.incarnation}));
+      found.push_back(remote({actor.name, 0}));
+    }
+  }
+  for (const auto &one : found)
+    one->bind(entry.process);
+}
+
+std::optional<link_id> post::link_to(const std::string &process) {
   const std::lock_guard lock(mutex_);
-  if (closed_ || entry.process == self_.process)
-    return;
-  auto &known = links_[entry.process];
-  if (known.link == 0 || (known.incarnation != 0 && known.incarnation != entry.incarnation)) {
-    known.link = hub_->open({entry.process, entry.incarnation, entry.endpoint, entry.key});
-    known.incarnation = entry.incarnation;
-    process_of_[known.link] = {entry.process, entry.incarnation};
+  const auto known = links_.find(process);
+  if (known == links_.end() || closed_)
+    return std::nullopt;
+  auto &[target, link] = known->second;
+  if (link == 0) {
+    link = hub_->open(target);
+    process_of_[link] = {process, target.incarnation};
   }
-  for (const auto &actor : entry.actors) {
-    remote({actor.name, entry.incarnation})->bind(known.link);
-    remote({actor.name, 0})->bind(known.link);
-  }
+  return link;
+}
+
+/// Precondition: mutex_ is held.
+void post::drop(link_id link) {
+  process_of_.erase(link);
+  hub_->close(link);
 }
 
 void post::forget(const std::string &process, std::uint64_t incarnation) {
-  const std::lock_guard lock(mutex_);
-  const auto known = links_.find(process);
-  if (known == links_.end() || known->second.incarnation != incarnation)
-    return;
-  const auto link = known->second.link;
-  links_.erase(known);
-  process_of_.erase(link);
-  hub_->close(link);
-  for (auto &[id, one] : remote_)
-    if (id.incarnation == incarnation)
-      one->end();
-    else
-      one->unbind(link);
-  if (const auto found = inlets_.find({process, incarnation}); found != inlets_.end()) {
-    caf::anon_send_exit(found->second, caf::exit_reason::user_shutdown);
-    inlets_.erase(found);
+  std::vector<std::pair<std::shared_ptr<linked_peer>, bool>> found;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto known = links_.find(process);
+    if (known == links_.end() || known->second.target.incarnation != incarnation)
+      return;
+    if (known->second.link != 0)
+      drop(known->second.link);
+    links_.erase(known);
+    for (const auto &[id, one] : remote_)
+      if (id.incarnation == 0 || id.incarnation == incarnation)
+        found.emplace_back(one, id.incarnation != 0);
+    if (const auto inlet = inlets_.find({process, incarnation}); inlet != inlets_.end()) {
+      caf::anon_send_exit(inlet->second, caf::exit_reason::user_shutdown);
+      inlets_.erase(inlet);
+    }
   }
-}
-
-void post::send_host(link_id link, const host_parcel &what) {
-  auto parts = encode(what);
-  const auto where = fits_control(parts) ? lane::control : lane::data;
-  hub_->send(link, where, std::move(parts));
+  for (const auto &[one, for_good] : found)
+    one->unbind(process, for_good);
 }
 
 void post::send(const std::string &process, const host_parcel &what) {
-  const std::lock_guard lock(mutex_);
-  if (process == self_.process)
+  if (process == self_.process) {
+    const std::lock_guard lock(mutex_);
     caf::anon_send(staff_.host, host_mail{self_, what});
-  else if (const auto known = links_.find(process); known != links_.end())
-    send_host(known->second.link, what);
+  } else if (const auto link = link_to(process)) {
+    auto parts = encode(what);
+    const auto where = fits_control(parts) ? lane::control : lane::data;
+    hub_->send(*link, where, std::move(parts));
+  }
 }
 
 void post::send(const std::string &process, const std::string &actor, const parcel &what) {
   auto encoded = encode(what, actor);
-  const std::lock_guard lock(mutex_);
-  if (const auto known = links_.find(process); known != links_.end())
-    hub_->send(known->second.link, encoded.where, std::move(encoded.parts), encoded.asked_for);
+  if (const auto link = link_to(process))
+    hub_->send(*link, encoded.where, std::move(encoded.parts), encoded.asked_for);
 }
 
 void post::answer(request_id request, const host_parcel &what) {

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -64,8 +65,10 @@ public:
   /// The actor of this id. Incarnation 0: whichever comes to have that name.
   peer find(const peer_id &id);
 
-  /// Opens a link to a process, or binds what waits for its actors; again: nothing new.
+  /// Says where a process is: what waits for its actors leaves. Again: nothing new.
   void learn(const process_entry &entry);
+  /// The link to a known process; opened, if it is not.
+  std::optional<link_id> link_to(const std::string &process);
   /// The process is gone: nothing is kept for it.
   void forget(const std::string &process, std::uint64_t incarnation);
 
@@ -92,13 +95,13 @@ private:
   void room_came(link_id link) override;
 
   struct link_entry {
-    link_id link = 0;
-    std::uint64_t incarnation = 0;
+    link_target target;
+    link_id link = 0; ///< 0: not opened
   };
 
   std::shared_ptr<linked_peer> remote(const peer_id &id);
   void take_host_message(const process_identity &from, const message &parts);
-  void send_host(link_id link, const host_parcel &what);
+  void drop(link_id link);
   void complain(const process_identity &from, const error &why);
 
   caf::actor_system &system_;
