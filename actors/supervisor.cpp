@@ -42,7 +42,7 @@ void supervisor::listen(std::chrono::milliseconds patience) {
         state_.told_to_end = in.ordered;
         state_.drained_out = in.drained;
         if (!in.failure.empty())
-          state_.fail_with({errc::peer_lost, in.failure});
+          state_.fail_with({in.restart ? errc::restart : errc::peer_lost, in.failure});
       },
       [&](const others_ended &in) {
         state_.reports = in.reports;

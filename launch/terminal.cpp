@@ -22,6 +22,8 @@ int code_of(errc code) {
   case errc::bad_config:
   case errc::not_found:
     return exit_misuse;
+  case errc::restart:
+    return exit_restart;
   default:
     return exit_failed;
   }

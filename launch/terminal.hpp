@@ -12,6 +12,7 @@ namespace millrace {
 enum exit_code : int {
   exit_ok = 0,
   exit_failed = 1, ///< the work was begun and failed
+  exit_restart = 75, ///< the process is to be started again (EX_TEMPFAIL)
   exit_misuse = 2, ///< it was not begun: bad use, bad config, a file that is not there
 };
 

@@ -32,6 +32,8 @@ std::string_view to_string(errc code) noexcept {
     return "peer_lost";
   case errc::unsupported:
     return "unsupported";
+  case errc::restart:
+    return "restart";
   }
   return "unknown";
 }

@@ -25,6 +25,7 @@ enum class errc : std::uint16_t {
   timed_out = 10, ///< a deadline passed
   peer_lost = 11, ///< an actor or a rank that was waited for is gone
   unsupported = 12, ///< known, but not something that this build or this input can do
+  restart = 13,     ///< the process must be started again, then its work goes on
 };
 
 /// The name of a code as messages show it, for example "bad_value".

@@ -309,6 +309,8 @@ void visit(vector_audit &a, const wire::HostEnvelope &root) {
                     [&a](const wire::ProcessEntry &entry) { visit(a, &entry); });
   case wire::HostMessage::ProcessLeaves:
     return a.text(root.message_as_ProcessLeaves()->process());
+  case wire::HostMessage::ProcessLost:
+    return a.text(root.message_as_ProcessLost()->process());
   case wire::HostMessage::EndRun:
     return a.text(root.message_as_EndRun()->failure());
   case wire::HostMessage::ProcessReport:

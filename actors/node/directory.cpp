@@ -26,6 +26,8 @@ void directory::take_mail(const host_mail &in) {
     take_news(in.from, *news);
   else if (const auto *leaving = std::get_if<process_leaves>(&in.parcel.what))
     table_.leaves(clock::now(), *leaving);
+  else if (const auto *lost = std::get_if<process_lost>(&in.parcel.what))
+    table_.lost(*lost);
   push_changes();
 }
 
@@ -37,13 +39,21 @@ void directory::take_news(const process_identity &from, const process_alive &new
   const auto taken = table_.alive(clock::now(), news);
   office_->learn(news.entry);
   if (!taken) {
-    office_->send(from.process, host_parcel{end_run{taken.error().message}});
+    office_->send(from.process, host_parcel{end_run{taken.error().message, false}});
     return;
   }
   if (*taken == directory_table::registration::superseded) {
     office_->send(from.process,
-                  host_parcel{end_run{fmt::format("superseded: a later {} is there",
-                                                  from.process)}});
+                  host_parcel{end_run{
+                      fmt::format("superseded: a later {} is there", from.process), false}});
+    return;
+  }
+  if (*taken == directory_table::registration::given_up) {
+    office_->send(from.process,
+                  host_parcel{end_run{fmt::format("{} was taken for lost, and others do its work: "
+                                                  "it must be started again",
+                                                  from.process),
+                                      true}});
     return;
   }
   if (*taken == directory_table::registration::added) {

@@ -63,6 +63,8 @@ result<directory_table::registration> directory_table::alive(time_point now, pro
     if (news.entry.incarnation < known.incarnation ||
         (news.entry.incarnation == known.incarnation && over))
       return registration::superseded;
+    if (news.entry.incarnation == known.incarnation && found->second.given_up)
+      return registration::given_up;
   }
   MILLRACE_TRY(check(news.entry));
   if (news.entry.state != process_state::draining) // whoever is heard of is there
@@ -70,7 +72,7 @@ result<directory_table::registration> directory_table::alive(time_point now, pro
   if (found == lines_.end()) {
     std::string name = news.entry.process;
     line &added = lines_[std::move(name)];
-    added = {std::move(news.entry), std::move(news.status), now, now, {}};
+    added = {std::move(news.entry), std::move(news.status), now, now, {}, false};
     changed(added);
     return registration::added;
   }
@@ -81,7 +83,7 @@ result<directory_table::registration> directory_table::alive(time_point now, pro
     if (!has_ended(known.entry))
       end(now, known, process_state::gone);
     replaced_.push_back(known.entry);
-    known = {std::move(news.entry), std::move(news.status), now, now, {}};
+    known = {std::move(news.entry), std::move(news.status), now, now, {}, false};
     changed(known);
   } else {
     renew(now, known, std::move(news));
@@ -148,6 +150,12 @@ void directory_table::leaves(time_point now, const process_leaves &news) {
       found->second.entry.state == process_state::left)
     return;
   end(now, found->second, process_state::left);
+}
+
+void directory_table::lost(const process_lost &news) {
+  const auto found = lines_.find(news.process);
+  if (found != lines_.end() && found->second.entry.incarnation == news.incarnation)
+    found->second.given_up = true;
 }
 
 directory_table::line *directory_table::find(std::string_view name) {

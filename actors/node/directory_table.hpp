@@ -44,7 +44,8 @@ public:
   enum class registration : std::uint8_t {
     added,     ///< not known before, a new incarnation, or back from gone: send it view()
     renewed,   ///< known
-    superseded ///< a larger incarnation has the name, or this one has left: it is to end
+    superseded, ///< a larger incarnation has the name, or this one has left: it is to end
+    given_up    ///< others took it for lost, and do its work: it is to start again
   };
   /// Registers a process or renews its lease. The caller has checked that the news are of the
   /// process that sent them.
@@ -54,6 +55,9 @@ public:
 
   /// Ended in good order. News of another incarnation change nothing.
   void leaves(time_point now, const process_leaves &news);
+
+  /// A process has given up on this incarnation. News of another one change nothing.
+  void lost(const process_lost &news);
 
   /// Marks the process of that name, or with an actor of that name, as draining, and gives it: it
   /// is to be told. One that drains already is given again.
@@ -84,6 +88,7 @@ private:
     time_point registered; ///< this incarnation
     time_point renewed;    ///< last news
     time_point ended;      ///< left or gone
+    bool given_up = false; ///< by somebody who has lost its link, too
   };
   using lines = std::map<std::string, line, std::less<>>;
 

@@ -34,7 +34,7 @@ void host::take_mail(const host_mail &in) {
   if (const auto *view = std::get_if<directory_view>(&in.parcel.what))
     take_view(*view);
   else if (const auto *end = std::get_if<end_run>(&in.parcel.what))
-    caf::anon_send(supervisor_, run_over{end->failure, true});
+    caf::anon_send(supervisor_, run_over{end->failure, end->restart, true, false});
   else if (const auto *report = std::get_if<process_report>(&in.parcel.what))
     take_report(*report);
   else if (std::holds_alternative<drain_process>(in.parcel.what))
@@ -66,7 +66,7 @@ void host::take_entry(const process_entry &entry) {
     else if (entry.state == process_state::left)
       bring_down(entry.process, "left");
     else if (one.said_gone && one.link != link_state::up)
-      bring_down(entry.process, "lost: the directory and this process have no word of it");
+      lose(entry.process, "lost: the directory and this process have no word of it");
     return;
   }
   if (known != neighbours_.end() && entry.incarnation > known->second.entry.incarnation)
@@ -92,9 +92,11 @@ void host::bring_up(const process_entry &entry) {
   }
   if (entry.state == process_state::draining)
     start_draining(one);
+  if (hungry_ && plans())
+    office_->send(entry.process, "host", parcel{hunger{true}});
   if (ending_) { // it came too late
     ending_now_.insert(entry.process);
-    office_->send(entry.process, host_parcel{end_run{failure_}});
+    office_->send(entry.process, host_parcel{end_run{failure_, false}});
   }
 }
 
@@ -110,27 +112,41 @@ void host::start_draining(neighbour &one) {
 void host::bring_down(const std::string &process, const std::string &why) {
   const auto node = neighbours_.extract(process);
   const auto &entry = node.mapped().entry;
-  ended_[process] = entry.incarnation;
   log::info("{}: {} {}", options_.entry.process, process, why);
   for (const auto &actor : entry.actors) {
     tell_stages(actor.what,
                 peer_down{actor.what, office_->find({actor.name, entry.incarnation}), why}, true);
     if (essential(actor.what) && !std::exchange(over_, true))
       caf::anon_send(supervisor_,
-                     run_over{fmt::format("{} is gone ({}): the run cannot go on without it",
-                                          process, why)});
+                     run_over{.failure = fmt::format(
+                                  "{} is gone ({}): the run cannot go on without it", process,
+                                  why)});
   }
-  office_->forget(process, entry.incarnation);
+  if (office_->forget(process, entry.incarnation))
+    ended_[process] = entry.incarnation;
   if (ending_ && ending_now_.erase(process) > 0 && ending_now_.empty())
     end_next_stage();
 }
 
+/// Neither the directory nor this process hears of it. Should it come back, it must begin anew:
+/// others have its work.
+void host::lose(const std::string &process, const std::string &why) {
+  const auto incarnation = neighbours_.at(process).entry.incarnation;
+  bring_down(process, why);
+  if (ended_.contains(process)) // else nothing was ever sent to it, and it may come back
+    to_directory(host_parcel{process_lost{process, incarnation}});
+}
+
+/// The planner is in this process.
+bool host::plans() const {
+  return std::ranges::any_of(contacts_,
+                             [](const auto &one) { return one.what == role::planner; });
+}
+
 /// Nobody can go on without a planner; the planner can not without readers and trainers.
 bool host::essential(role what) const {
-  const bool plans = std::ranges::any_of(
-      contacts_, [](const auto &one) { return one.what == role::planner; });
   return what == role::planner ||
-         (plans && (what == role::env_reader || what == role::trainer));
+         (plans() && (what == role::env_reader || what == role::trainer));
 }
 
 template <class Event> void host::tell_stages(role what, const Event &event, bool loss) {
@@ -156,8 +172,8 @@ void host::take_link(const link_event &in) {
     if (in.state == link_state::up)
       renew();
     else if (in.state == link_state::refused)
-      caf::anon_send(supervisor_, run_over{fmt::format("the directory refuses {}: {}",
-                                                       options_.entry.process, in.why)});
+      caf::anon_send(supervisor_, run_over{.failure = fmt::format("the directory refuses {}: {}",
+                                                     options_.entry.process, in.why)});
   }
   const auto known = neighbours_.find(in.process);
   if (known == neighbours_.end() || known->second.entry.incarnation != in.incarnation)
@@ -168,10 +184,10 @@ void host::take_link(const link_event &in) {
   if (in.state == link_state::replaced)
     bring_down(in.process, "replaced by a later start");
   else if (in.state == link_state::refused)
-    caf::anon_send(supervisor_, run_over{fmt::format("{} refuses {}: {}", in.process,
-                                                     options_.entry.process, in.why)});
+    caf::anon_send(supervisor_, run_over{.failure = fmt::format("{} refuses {}: {}", in.process,
+                                                   options_.entry.process, in.why)});
   else if (in.state == link_state::down && one.said_gone)
-    bring_down(in.process, "lost: the directory and this process have no word of it");
+    lose(in.process, "lost: the directory and this process have no word of it");
 }
 
 void host::tick(const host_tick &) {
@@ -184,7 +200,7 @@ void host::tick(const host_tick &) {
         now - directory_since_ > 2 * options_.lease && now - one.link_since > options_.lease)
       lost.push_back(process);
   for (const auto &process : lost)
-    bring_down(process, "lost: it has not registered with the new directory");
+    lose(process, "lost: it has not registered with the new directory");
   lose_all_sight(now);
   miss_directory(now);
   delayed_send(this, options_.lease / 4, host_tick{});
@@ -206,8 +222,9 @@ void host::lose_all_sight(clock::time_point now) {
     return;
   over_ = true;
   caf::anon_send(supervisor_,
-                 run_over{fmt::format("{} and the directory are gone: the run cannot go on",
-                                      planner->first)});
+                 run_over{.failure = fmt::format(
+                              "{} and the directory are gone: the run cannot go on",
+                              planner->first)});
 }
 
 has_left host::leave(const leave_run &in) {
@@ -215,9 +232,7 @@ has_left host::leave(const leave_run &in) {
     if (std::ranges::any_of(one.entry.actors,
                             [](const auto &actor) { return actor.what == role::planner; }))
       office_->send(process, host_parcel{in.report});
-  if (options_.has_directory || directory_link_ == link_state::up)
-    office_->send(options_.directory_process,
-                  host_parcel{process_leaves{options_.entry.process, options_.entry.incarnation}});
+  to_directory(host_parcel{process_leaves{options_.entry.process, options_.entry.incarnation}});
   left_ = true;
   if (in.run_is_over)
     for (const auto &[process, one] : neighbours_)
@@ -248,7 +263,7 @@ void host::end_next_stage() {
       const auto stage = std::ranges::find(order, place.what) - order.begin();
       if (std::cmp_equal(stage, next_stage_)) {
         ending_now_.insert(process);
-        office_->send(process, host_parcel{end_run{failure_}});
+        office_->send(process, host_parcel{end_run{failure_, false}});
       }
     }
   if (ending_now_.empty())
@@ -284,6 +299,10 @@ void host::renew() {
 
   options_.entry.state = draining_ ? process_state::draining : process_state::alive;
   const process_alive news{options_.entry, options_.status()};
+  to_directory(host_parcel{news});
+}
+
+void host::to_directory(const host_parcel &what) {
   if (options_.has_directory)
     caf::anon_send(directory_, host_mail{{.run = {},
                                           .process = options_.entry.process,
@@ -291,17 +310,16 @@ void host::renew() {
                                           .incarnation = options_.entry.incarnation,
                                           .program = {},
                                           .config = {}},
-                                         host_parcel{news}});
+                                         what});
   else if (directory_link_ == link_state::up) // else it would hear old news, one after the other
-    office_->send(options_.directory_process, host_parcel{news});
+    office_->send(options_.directory_process, what);
 }
 
 /// From the planner, here or elsewhere: to the hub here, and from the planner's process to all.
 void host::take_hunger(const hunger &in) {
+  hungry_ = in.hungry;
   office_->set_hungry(in.hungry);
-  const bool plans = std::ranges::any_of(
-      contacts_, [](const auto &one) { return one.what == role::planner; });
-  if (plans)
+  if (plans())
     for (const auto &[process, one] : neighbours_)
       office_->send(process, "host", parcel{in});
 }
@@ -320,7 +338,7 @@ void host::finish(const drain &) {
 
 void host::take_drained(const drained &in) {
   if (not_drained_.erase(in.who) > 0 && not_drained_.empty())
-    caf::anon_send(supervisor_, run_over{"", true, true});
+    caf::anon_send(supervisor_, run_over{"", false, true, true});
 }
 
 } // namespace millrace

@@ -20,6 +20,7 @@ struct host_tick {};
 /// empty) or since somebody is gone without whom it cannot go on.
 struct run_over {
   std::string failure;
+  bool restart = false; ///< the run goes on: this process is to be started again
   bool ordered = false; ///< the planner's process, or a drain, said so
   bool drained = false; ///< the run goes on without this process
 };
@@ -99,12 +100,15 @@ private:
   void take_entry(const process_entry &entry);
   void bring_up(const process_entry &entry);
   void bring_down(const std::string &process, const std::string &why);
+  void lose(const std::string &process, const std::string &why);
+  void to_directory(const host_parcel &what);
   void start_draining(neighbour &one);
   void renew();
   void lose_all_sight(clock::time_point now);
   void miss_directory(clock::time_point now);
   template <class Event> void tell_stages(role what, const Event &event, bool loss);
   bool essential(role what) const;
+  bool plans() const;
 
   host_options options_;
   std::shared_ptr<post> office_;
@@ -121,6 +125,7 @@ private:
   std::set<std::string> not_drained_; ///< actors that still have work
   bool draining_ = false;
   bool over_ = false;
+  bool hungry_ = false;
 
   bool left_ = false;
   std::size_t next_stage_ = 0;

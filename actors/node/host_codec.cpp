@@ -95,7 +95,12 @@ auto write(FlatBufferBuilder &out, const drain_process &) { return wire::CreateD
 
 auto write(FlatBufferBuilder &out, const end_run &in) {
   const auto failure = prose_into(out, in.failure);
-  return wire::CreateEndRun(out, failure);
+  return wire::CreateEndRun(out, failure, in.restart);
+}
+
+auto write(FlatBufferBuilder &out, const process_lost &in) {
+  const auto process = text_into(out, in.process);
+  return wire::CreateProcessLost(out, process, in.incarnation);
 }
 
 auto write(FlatBufferBuilder &out, const process_report &in) {
@@ -139,7 +144,8 @@ template <class Table> constexpr wire::HostMessage type_of(Offset<Table>) {
 
 constexpr std::array<std::string_view, std::variant_size_v<variant_type>> names{
     "process_alive",  "directory_view",  "process_leaves", "drain_process",  "end_run",
-    "process_report", "status_question", "status_answer",  "drain_question", "tool_answer"};
+    "process_report", "status_question", "status_answer",  "drain_question", "tool_answer",
+    "process_lost"};
 
 process_entry entry_of(field_reader &in, const wire::ProcessEntry *given) {
   const auto *entry = in.required(given, "entry");
@@ -212,7 +218,11 @@ process_leaves read(field_reader &in, const wire::ProcessLeaves &table) {
 drain_process read(field_reader &, const wire::DrainProcess &) { return {}; }
 
 end_run read(field_reader &in, const wire::EndRun &table) {
-  return {in.text(table.failure(), "failure", limits::text_bytes)};
+  return {in.text(table.failure(), "failure", limits::text_bytes), table.restart()};
+}
+
+process_lost read(field_reader &in, const wire::ProcessLost &table) {
+  return {in.name(table.process(), "process"), table.incarnation()};
 }
 
 process_report read(field_reader &in, const wire::ProcessReport &table) {
@@ -263,7 +273,7 @@ template <class... Tables> struct table_list {
 using tables =
     table_list<wire::ProcessAlive, wire::DirectoryView, wire::ProcessLeaves, wire::DrainProcess,
                wire::EndRun, wire::ProcessReport, wire::StatusQuestion, wire::StatusAnswer,
-               wire::DrainQuestion, wire::ToolAnswer>;
+               wire::DrainQuestion, wire::ToolAnswer, wire::ProcessLost>;
 
 } // namespace
 

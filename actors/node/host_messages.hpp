@@ -98,8 +98,16 @@ struct process_leaves {
 struct drain_process {};
 
 /// From the planner's process to every other: the run is over. `failure` is empty after a good end.
+/// From the directory to a process: it is not wanted any more.
 struct end_run {
   std::string failure;
+  bool restart = false; ///< the run goes on; the process is to be started again
+};
+
+/// From a process to the directory: it has given up on that incarnation, and others do its work.
+struct process_lost {
+  std::string process;
+  std::uint64_t incarnation = 0;
 };
 
 /// From a process to the planner's process, once its actors have ended: its part of the summary.
@@ -136,7 +144,7 @@ struct tool_answer {
 /// The order is that of wire::HostMessage: append only.
 struct host_parcel {
   std::variant<process_alive, directory_view, process_leaves, drain_process, end_run,
-               process_report, status_question, status_answer, drain_question, tool_answer>
+               process_report, status_question, status_answer, drain_question, tool_answer, process_lost>
       what;
 };
 

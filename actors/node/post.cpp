@@ -197,19 +197,21 @@ void post::drop(link_id link) {
   hub_->close(link);
 }
 
-void post::forget(const std::string &process, std::uint64_t incarnation) {
+bool post::forget(const std::string &process, std::uint64_t incarnation) {
   std::vector<std::pair<std::shared_ptr<linked_peer>, bool>> found;
+  bool had_link = false;
   {
     const std::lock_guard lock(mutex_);
     const auto known = links_.find(process);
     if (known == links_.end() || known->second.target.incarnation != incarnation)
-      return;
-    if (known->second.link != 0)
+      return false;
+    had_link = known->second.link != 0;
+    if (had_link)
       drop(known->second.link);
     links_.erase(known);
     for (const auto &[id, one] : remote_)
       if (id.incarnation == 0 || id.incarnation == incarnation)
-        found.emplace_back(one, id.incarnation != 0);
+        found.emplace_back(one, id.incarnation != 0 && had_link);
     if (const auto inlet = inlets_.find({process, incarnation}); inlet != inlets_.end()) {
       caf::anon_send_exit(inlet->second, caf::exit_reason::user_shutdown);
       inlets_.erase(inlet);
@@ -217,6 +219,7 @@ void post::forget(const std::string &process, std::uint64_t incarnation) {
   }
   for (const auto &[one, for_good] : found)
     one->unbind(process, for_good);
+  return had_link;
 }
 
 void post::send(const std::string &process, const host_parcel &what) {
@@ -274,7 +277,8 @@ void post::take_host_message(const process_identity &from, const message &parts)
   }
   const std::lock_guard lock(mutex_);
   const bool for_directory = std::holds_alternative<process_alive>(in->what) ||
-                             std::holds_alternative<process_leaves>(in->what);
+                             std::holds_alternative<process_leaves>(in->what) ||
+                             std::holds_alternative<process_lost>(in->what);
   const auto &whom = for_directory ? staff_.directory : staff_.host;
   if (whom)
     caf::anon_send(whom, host_mail{from, std::move(*in)});

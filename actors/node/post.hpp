@@ -70,7 +70,8 @@ public:
   /// The link to a known process; opened, if it is not.
   std::optional<link_id> link_to(const std::string &process);
   /// The process is gone: nothing is kept for it.
-  void forget(const std::string &process, std::uint64_t incarnation);
+  /// @returns whether there was a link to it: then that incarnation can not be learnt again.
+  bool forget(const std::string &process, std::uint64_t incarnation);
 
   /// To a process by its name; ignored if it is not known.
   void send(const std::string &process, const host_parcel &what);

@@ -92,7 +92,10 @@ private:
   }
   process_leaves one(std::type_identity<process_leaves>) { return {text(1), number()}; }
   drain_process one(std::type_identity<drain_process>) { return {}; }
-  end_run one(std::type_identity<end_run>) { return {text()}; }
+  end_run one(std::type_identity<end_run>) {
+    return {text(), pick(0, 1) == 1};
+  }
+  process_lost one(std::type_identity<process_lost>) { return {text(1), number()}; }
   process_report one(std::type_identity<process_report>) { return {text(1), text()}; }
   status_question one(std::type_identity<status_question>) { return {}; }
   status_line one(std::type_identity<status_line>) {
@@ -123,8 +126,12 @@ struct same_host_message {
   }
   bool operator()(const drain_process &, const drain_process &) const { return true; }
   bool operator()(const end_run &a, const end_run &b) const {
-    const auto &[failure] = a;
-    return failure == b.failure;
+    const auto &[failure, restart] = a;
+    return std::tie(failure, restart) == std::tie(b.failure, b.restart);
+  }
+  bool operator()(const process_lost &a, const process_lost &b) const {
+    const auto &[process, incarnation] = a;
+    return std::tie(process, incarnation) == std::tie(b.process, b.incarnation);
   }
   bool operator()(const process_report &a, const process_report &b) const {
     const auto &[process, json] = a;
