@@ -330,6 +330,9 @@ struct step_report {
   std::uint64_t micro_batches = 0; ///< over all ranks, dummies included
   std::uint64_t dummies = 0;
   std::uint64_t wire_bytes = 0;
+  /// Step 1: bytes of episodes that the assemblers' memory.limit must carry together, if all groups
+  /// are like those of this step. Else 0.
+  std::uint64_t assemblers_must_carry = 0;
   digest128 digest; ///< of the step
   component_totals totals;
 };

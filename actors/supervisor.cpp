@@ -24,6 +24,10 @@ void run_state::fail_with(error why) {
 void supervisor::listen(std::chrono::milliseconds patience) {
   self_->receive(
       [&](const step_done &in) {
+        if (in.report.assemblers_must_carry != 0)
+          shown_.line(fmt::format("limits: all assemblers together hold up to {:.1f} MB "
+                                  "(planner.lookahead + 2 steps and planner.max_open_groups groups)",
+                                  static_cast<double>(in.report.assemblers_must_carry) * 1e-6));
         shown_.line(line_of(in.report));
         state_.steps.push_back(in.report);
       },

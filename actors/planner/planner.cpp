@@ -293,7 +293,7 @@ void planner::start_step(step_state step) {
         }
     }
   if (step.report.step == 1)
-    say_what_limits_must_carry(step);
+    step.report.assemblers_must_carry = assemblers_must_carry(step);
   ++counters_->steps_cut;
   send_bins(steps_.emplace(step.report.step, std::move(step)).first->second, *bins);
 }
@@ -318,18 +318,14 @@ void planner::send_bins(step_state &step, const step_bins &bins) {
   give_orphans();
 }
 
-/// Whoever sets limits needs to know it before the limits stop the run's pace.
-void planner::say_what_limits_must_carry(const step_state &step) const {
+/// The steps under way, one that is collected, one that is trained, and the groups begun.
+std::uint64_t planner::assemblers_must_carry(const step_state &step) const {
   std::uint64_t bytes = 0;
   for (const auto &group : step.groups)
     for (const auto *episode : *group.scored.header->episodes())
       bytes += episode->bytes();
-  const std::uint64_t steps = options_.limits.lookahead + 2;
-  const auto begun = bytes / step.groups.size() * options_.limits.max_open_groups;
-  log::info("assemblers hold up to {} steps of about {:.1f} MB and {} begun groups of about {:.1f} "
-            "MB together: their memory.limit must carry {:.1f} MB",
-            steps, static_cast<double>(bytes) * 1e-6, options_.limits.max_open_groups,
-            static_cast<double>(begun) * 1e-6, static_cast<double>(steps * bytes + begun) * 1e-6);
+  return (options_.limits.lookahead + 2) * bytes +
+         bytes / step.groups.size() * options_.limits.max_open_groups;
 }
 
 /// Gives the bins that no packer has: whole ranks to one packer while there are enough ranks.

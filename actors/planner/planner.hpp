@@ -109,7 +109,7 @@ private:
   bool hungry() const;
   void tell_hunger();
   void show_wait();
-  void say_what_limits_must_carry(const step_state &step) const;
+  std::uint64_t assemblers_must_carry(const step_state &step) const;
   void give_permits();
   void finish_if_done();
   void give_up(const error &why);

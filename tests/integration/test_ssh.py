@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""launch/ssh.sh against a real ssh server on loopback, one for each host, with a stand-in for the program.
+"""launch/ssh.sh against a real ssh server on loopback, one for each host, mostly with a stand-in for the program.
 
     test_ssh.py MILLRACE [unittest arguments]
 """
 import getpass
+import json
 import os
 import re
 import shutil
@@ -336,6 +337,43 @@ class File(Case):
         self.assertIn("planner: 1 in all", self.refusal(text + "planner = 1\n"))
         self.assertIn("stands there twice", self.refusal(text + "[host.one]\n"))
         self.assertIn("none.toml is not there", self.refusal(text.replace("run.toml", "none.toml")))
+
+class Program(Case):
+    """The program itself, on two hosts."""
+
+    def stand_in(self, **fake):
+        path = self.dir / "program"
+        path.write_text(f"#!/bin/sh\nexport FAKE_CALLS='{self.calls}'\nexec '{harness.program}' \"$@\"\n")
+        path.chmod(0o755)
+
+    def config(self, pace):
+        text = (ROOT / "config" / "quickstart.toml").read_text()
+        (self.dir / "run.toml").write_text(f"source.pace = {pace}\n{text}")
+
+    def test_a_run_over_ssh_gives_what_one_process_gives(self):
+        self.config(0)
+        self.hosts()
+        done = self.ssh()
+        self.assertEqual(done.returncode, 0, done.stderr)
+        summary = self.dir / "one" / "on host" / "summary.json"
+        self.until(summary.exists)
+        alone = self.dir / "alone.json"
+        self.assert_succeeds(self.run_millrace("run", "run.toml", "--set", "trainer.ranks=1", "--json", alone))
+        there, here = (json.loads(path.read_text()) for path in (summary, alone))
+        self.assertEqual((there["grid_hash"], there["ledger"]), (here["grid_hash"], here["ledger"]))
+
+    def test_a_stage_grows_shrinks_and_the_run_stops(self):
+        self.config(2)
+        self.hosts()
+        self.assertEqual(self.ssh().returncode, 0)
+        self.until(lambda: "trainer-0" in self.ssh("status").stdout)
+        self.assertEqual(self.ssh("scale", "scorer=3").returncode, 0)
+        self.until(lambda: "scorer-2" in self.ssh("status").stdout)
+        done = self.ssh("scale", "scorer=1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        done = self.ssh("stop")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.until(lambda: not self.living())
 
 
 if __name__ == "__main__":
