@@ -65,6 +65,8 @@ void host::take_entry(const process_entry &entry) {
       start_draining(one);
     else if (entry.state == process_state::left)
       bring_down(entry.process, "left");
+    else if (one.said_gone && one.link != link_state::up && !office_->has_link(entry.process))
+      probe(one);
     else if (one.said_gone && one.link != link_state::up)
       lose(entry.process, "lost: the directory and this process have no word of it");
     return;
@@ -190,17 +192,29 @@ void host::take_link(const link_event &in) {
     lose(in.process, "lost: the directory and this process have no word of it");
 }
 
+/// The directory has no word of it, and nothing was sent to it yet: whether it is there is seen
+/// when a link has a lease's time to come up.
+void host::probe(neighbour &one) {
+  office_->link_to(one.entry.process);
+  one.link_since = clock::now();
+}
+
 void host::tick(const host_tick &) {
   renew();
   const auto now = clock::now();
-  std::vector<std::string> lost;
-  // One that died while the directory was away is in no view of the new one.
-  for (const auto &[process, one] : neighbours_)
-    if (one.confirmed_by != directory_incarnation_ && one.link == link_state::down &&
-        now - directory_since_ > 2 * options_.lease && now - one.link_since > options_.lease)
-      lost.push_back(process);
-  for (const auto &process : lost)
-    lose(process, "lost: it has not registered with the new directory");
+  std::vector<std::pair<std::string, std::string_view>> lost;
+  for (const auto &[process, one] : neighbours_) {
+    if (one.link == link_state::up || now - one.link_since < options_.lease)
+      continue;
+    if (one.said_gone)
+      lost.emplace_back(process, "lost: the directory and this process have no word of it");
+    // One that died while the directory was away is in no view of the new one.
+    else if (one.confirmed_by != directory_incarnation_ &&
+             now - directory_since_ > 2 * options_.lease)
+      lost.emplace_back(process, "lost: it has not registered with the new directory");
+  }
+  for (const auto &[process, why] : lost)
+    lose(process, std::string(why));
   lose_all_sight(now);
   miss_directory(now);
   delayed_send(this, options_.lease / 4, host_tick{});

@@ -103,6 +103,7 @@ private:
   void lose(const std::string &process, const std::string &why);
   void to_directory(const host_parcel &what);
   void start_draining(neighbour &one);
+  void probe(neighbour &one);
   void renew();
   void lose_all_sight(clock::time_point now);
   void miss_directory(clock::time_point now);

@@ -191,6 +191,12 @@ std::optional<link_id> post::link_to(const std::string &process) {
   return link;
 }
 
+bool post::has_link(const std::string &process) const {
+  const std::lock_guard lock(mutex_);
+  const auto known = links_.find(process);
+  return known != links_.end() && known->second.link != 0;
+}
+
 /// Precondition: mutex_ is held.
 void post::drop(link_id link) {
   process_of_.erase(link);

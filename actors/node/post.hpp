@@ -69,6 +69,7 @@ public:
   void learn(const process_entry &entry);
   /// The link to a known process; opened, if it is not.
   std::optional<link_id> link_to(const std::string &process);
+  bool has_link(const std::string &process) const;
   /// The process is gone: nothing is kept for it.
   /// @returns whether there was a link to it: then that incarnation can not be learnt again.
   bool forget(const std::string &process, std::uint64_t incarnation);
