@@ -4,8 +4,8 @@
 
     launch -> config -> actors -> transport -> schema -> runtime
 
-A folder includes itself and those to its right. Nothing outside tests, bench and python includes
-those. A library's headers stand only where LIBRARIES says; one that is not listed is refused, so
+A folder includes itself and those to its right. Nothing includes tests, bench or python but each
+itself. A library's headers stand only where LIBRARIES says; one that is not listed is refused, so
 that a new dependency is a decision. Usage: layering.py ROOT
 """
 import re
@@ -48,7 +48,7 @@ def check_own(root, layer, name):
         return "no such file from the root of the tree; includes are written from there"
     target = name.split("/")[0]
     if target in TOOLS:
-        return None if layer in TOOLS else f"nothing but {', '.join(TOOLS)} includes {target}"
+        return None if layer == target else f"nothing but {target} includes {target}"
     if target not in LAYERS:
         return f"{target} is no layer"
     if layer in TOOLS or LAYERS.index(target) <= LAYERS.index(layer):
