@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 
 import harness
+from recording import interleave
 
 ROOT = Path(__file__).resolve().parents[2]
 QUICKSTART = ROOT / "config" / "quickstart.toml"
@@ -152,8 +153,8 @@ class Groups(Case):
 
     def test_siblings_far_apart_are_one_group_even_with_one_open_group_allowed(self):
         # The second half of every group lies behind the first halves of all groups.
-        lines = [rollout(slot, slot % 2, 8, task) for slot in range(2) for task in range(200)]
-        recording = self.imported(lines)
+        recording = self.imported([rollout(slot, slot % 2, 8, task) for task in range(200) for slot in range(2)])
+        interleave(recording)
         summary = self.run_config(sets=[f"source.path={recording}", "planner.max_open_groups=1",
                                         "planner.max_backlog_steps=1"])
         self.assertEqual(summary["ledger"]["trained"], 400)
