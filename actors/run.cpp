@@ -360,6 +360,8 @@ status run_with(caf::actor_system &system, signal_guard &signals,
              .stages = &stages,
              .has_planner = parts.plans,
              .failures = parts.plans ? peer() : office->find({"supervisor", 0}),
+             .patience = parts.process.alone ? std::chrono::milliseconds(200)
+                                             : 2 * config.link.limits().timeout,
              .can_drain = parts.can_drain()},
             watch(parts, office->endpoint(), directory_key, heard));
   end_actors(self, stages, heard, out);

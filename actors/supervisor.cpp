@@ -42,6 +42,9 @@ void supervisor::listen(std::chrono::milliseconds patience) {
       [&](const run_over &in) {
         if (state_.finished)
           return;
+        if (state_.failure && state_.failure->code == errc::peer_lost && !in.ordered)
+          state_.failure.reset(); // an echo of this
+        state_.names_the_lost = !in.ordered;
         state_.finished = true;
         state_.told_to_end = in.ordered;
         state_.drained_out = in.drained;
@@ -108,14 +111,16 @@ void supervisor::run(const staff &who, const std::function<void()> &look_around)
           error{errc::timed_out, "stopped by a signal before the packed steps were trained"};
   }
   // The echoes of a failure may have come before its cause.
-  for (int i = 0; state_.failure && state_.failure->code == errc::peer_lost && i < 20; ++i)
+  const auto until = clock::now() + staff_.patience;
+  while (state_.failure && state_.failure->code == errc::peer_lost && !state_.names_the_lost &&
+         clock::now() < until)
     listen(std::chrono::milliseconds(10));
   // A failure here is the planner's to know; it ends everyone.
   if (state_.failure && !state_.told_to_end && !staff_.has_planner && staff_.failures) {
     tell(staff_.failures, run_failed{"", *state_.failure});
     state_.finished = false;
-    const auto until = clock::now() + std::chrono::seconds(5);
-    while (!state_.told_to_end && clock::now() < until)
+    const auto end = clock::now() + 2 * staff_.patience + std::chrono::seconds(5);
+    while (!state_.told_to_end && clock::now() < end)
       listen(std::chrono::milliseconds(50));
   }
   shown_.clear();

@@ -27,6 +27,7 @@ struct run_state {
   std::vector<source_report> sources;
   std::optional<error> failure;
   std::string interrupted;
+  bool names_the_lost = false; ///< `failure` says who is gone
   bool finished = false;  ///< the planner has, or the process is told to end
   bool told_to_end = false;
   bool drained_out = false; ///< the process leaves a run that goes on
@@ -50,6 +51,8 @@ public:
     bool has_planner = false;
     /// Others know it as an actor that reports failures: sends one to the planner's process.
     peer failures;
+    /// After a rank has lost another one: how long it may take until it is known which.
+    std::chrono::milliseconds patience{200};
     /// A signal lets the process finish its work and leave, instead of failing the run.
     bool can_drain = false;
   };

@@ -68,7 +68,7 @@ void host::take_entry(const process_entry &entry) {
     else if (one.said_gone && one.link != link_state::up && !office_->has_link(entry.process))
       probe(one);
     else if (one.said_gone && one.link != link_state::up)
-      lose(entry.process, "lost: the directory and this process have no word of it");
+      lose(entry.process, "lost: nobody has heard of it for link.timeout");
     return;
   }
   if (known != neighbours_.end() && entry.incarnation > known->second.entry.incarnation)
@@ -189,7 +189,7 @@ void host::take_link(const link_event &in) {
     caf::anon_send(supervisor_, run_over{.failure = fmt::format("{} refuses {}: {}", in.process,
                                                    options_.entry.process, in.why)});
   else if (in.state == link_state::down && one.said_gone)
-    lose(in.process, "lost: the directory and this process have no word of it");
+    lose(in.process, "lost: nobody has heard of it for link.timeout");
 }
 
 /// The directory has no word of it, and nothing was sent to it yet: whether it is there is seen
@@ -207,7 +207,7 @@ void host::tick(const host_tick &) {
     if (one.link == link_state::up || now - one.link_since < options_.lease)
       continue;
     if (one.said_gone)
-      lost.emplace_back(process, "lost: the directory and this process have no word of it");
+      lost.emplace_back(process, "lost: nobody has heard of it for link.timeout");
     // One that died while the directory was away is in no view of the new one.
     else if (one.confirmed_by != directory_incarnation_ &&
              now - directory_since_ > 2 * options_.lease)
