@@ -9,6 +9,11 @@
 
 namespace millrace {
 
+namespace {
+/// Status that people look at is at most so old.
+constexpr std::chrono::milliseconds freshness{1000};
+} // namespace
+
 host::host(caf::actor_config &config, const actor_context &context, host_options options,
            std::shared_ptr<post> office, std::vector<contact> contacts, caf::actor directory,
            caf::actor supervisor)
@@ -217,7 +222,7 @@ void host::tick(const host_tick &) {
     lose(process, std::string(why));
   lose_all_sight(now);
   miss_directory(now);
-  delayed_send(this, options_.lease / 4, host_tick{});
+  delayed_send(this, std::min(options_.lease / 4, freshness), host_tick{});
 }
 
 /// Without the directory nobody is declared gone; but without the directory and the planner there
