@@ -11,6 +11,7 @@ feeder::feeder(caf::actor_config &config, const actor_context &context, feeder_o
       options_(std::move(options)), peers_(std::move(peers)), counters_(std::move(counters)) {}
 
 caf::behavior feeder::make_behavior() {
+  show_wait();
   return {on(&feeder::expect), on(&feeder::take_offer), on(&feeder::take), on(&feeder::commit),
           on(&feeder::lose),   on(&feeder::look_again), on(&feeder::hear)};
 }
