@@ -12,6 +12,8 @@ namespace millrace {
 namespace {
 /// Status that people look at is at most so old.
 constexpr std::chrono::milliseconds freshness{1000};
+/// How much later than the news that it has left a process's report may come.
+constexpr std::chrono::seconds report_deadline{10};
 } // namespace
 
 host::host(caf::actor_config &config, const actor_context &context, host_options options,
@@ -41,7 +43,7 @@ void host::take_mail(const host_mail &in) {
   else if (const auto *end = std::get_if<end_run>(&in.parcel.what))
     caf::anon_send(supervisor_, run_over{end->failure, end->restart, true, false});
   else if (const auto *report = std::get_if<process_report>(&in.parcel.what))
-    take_report(*report);
+    take_report(in.from, *report);
   else if (std::holds_alternative<drain_process>(in.parcel.what))
     finish({});
 }
@@ -69,7 +71,7 @@ void host::take_entry(const process_entry &entry) {
     if (entry.state == process_state::draining)
       start_draining(one);
     else if (entry.state == process_state::left)
-      bring_down(entry.process, "left");
+      see_off(one);
     else if (one.said_gone && one.link != link_state::up && !office_->has_link(entry.process))
       probe(one);
     else if (one.said_gone && one.link != link_state::up)
@@ -220,6 +222,9 @@ void host::tick(const host_tick &) {
   }
   for (const auto &[process, why] : lost)
     lose(process, std::string(why));
+  for (auto at = neighbours_.begin(); at != neighbours_.end();) // see_off() may take it out
+    if (auto &one = (at++)->second; one.left)
+      see_off(one);
   lose_all_sight(now);
   miss_directory(now);
   delayed_send(this, std::min(options_.lease / 4, freshness), host_tick{});
@@ -289,10 +294,28 @@ void host::end_next_stage() {
     caf::anon_send(supervisor_, others_ended{std::move(reports_)});
 }
 
-void host::take_report(const process_report &in) {
+void host::take_report(const process_identity &from, const process_report &in) {
   reports_.push_back(in);
   if (ending_now_.erase(in.process) > 0 && ending_now_.empty())
     end_next_stage();
+  const auto known = neighbours_.find(from.process);
+  if (known == neighbours_.end() || known->second.entry.incarnation != from.incarnation)
+    return;
+  known->second.reported = true;
+  if (known->second.left)
+    see_off(known->second);
+}
+
+/// It has left in order. Its report to the planner's process was sent before it said so, and may
+/// be on a slower way.
+void host::see_off(neighbour &one) {
+  const auto now = clock::now();
+  if (!one.left)
+    one.left = now;
+  if (!plans() || one.reported)
+    bring_down(std::string(one.entry.process), "left");
+  else if (now - *one.left > report_deadline)
+    bring_down(std::string(one.entry.process), "left, and its report never came");
 }
 
 /// Says so after a lease, and then more and more rarely.

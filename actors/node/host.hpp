@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -83,6 +84,8 @@ private:
     std::uint64_t confirmed_by = 0; ///< incarnation of the directory that spoke of it last
     bool said_gone = false;         ///< by the directory
     bool draining = false;
+    bool reported = false;                 ///< to this process: it has the planner
+    std::optional<clock::time_point> left; ///< the directory said so then
   };
 
   void take_mail(const host_mail &in);
@@ -93,7 +96,8 @@ private:
   void take_drained(const drained &in);
   has_left leave(const leave_run &in);
   void end_all(const end_others &in);
-  void take_report(const process_report &in);
+  void take_report(const process_identity &from, const process_report &in);
+  void see_off(neighbour &one);
   void end_next_stage();
 
   void take_view(const directory_view &view);
