@@ -42,9 +42,9 @@ void supervisor::listen(std::chrono::milliseconds patience) {
       [&](const run_over &in) {
         if (state_.finished)
           return;
-        if (state_.failure && state_.failure->code == errc::peer_lost && !in.ordered)
+        if (state_.failure && state_.failure->code == errc::peer_lost)
           state_.failure.reset(); // an echo of this
-        state_.names_the_lost = !in.ordered;
+        state_.names_the_lost = true; // by order, too: there is nothing more to wait for
         state_.finished = true;
         state_.told_to_end = in.ordered;
         state_.drained_out = in.drained;
