@@ -260,6 +260,9 @@ run_report report_of(const process_parts &parts, const run_state &heard) {
 /// Ends the links: what is queued goes out first.
 void leave(caf::scoped_actor &self, post &office, const process_staff &staff,
            const run_report &report, bool run_is_over) {
+  // Who ends from now on need not be known; the planner's process may be gone before it hears it.
+  if (run_is_over && staff.directory)
+    caf::anon_send_exit(staff.directory, caf::exit_reason::user_shutdown);
   self->request(staff.host, caf::infinite,
                 leave_run{{report.process, json::dump(to_json(report))}, run_is_over})
       .receive([](const has_left &) {}, [](const caf::error &) {});
