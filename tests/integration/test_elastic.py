@@ -334,7 +334,7 @@ class Cuts(Case):
         self.assert_survives(20, lambda forth: self.random.randrange(300, 50_000))
 
     def test_what_the_planner_answers_is_lost(self):
-        self.assert_survives(20, lambda forth: None if forth else self.random.randrange(300, 4_000))
+        self.assert_survives(20, lambda forth: None if forth else self.random.randrange(300, 2_500))
 
     def test_connections_fall_silent_anywhere(self):
         self.assert_survives(3, lambda forth: self.random.randrange(2_000, 200_000), 6, swallows=True)
