@@ -100,11 +100,13 @@ std::string rates_text(const rates &made) {
   return text;
 }
 
-/// "assembler, scorer x2"
+/// "assembler, scorer x2"; role host only where it is the only one.
 std::string roles_text(const process_entry &entry) {
   std::map<role, std::size_t> counts;
   for (const auto &each : entry.actors)
     ++counts[each.what];
+  if (counts.size() > 1)
+    counts.erase(role::host);
   std::string text;
   for (const auto &[what, count] : counts) {
     text += (text.empty() ? "" : ", ") + std::string(to_string(what));

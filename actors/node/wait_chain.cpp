@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -53,10 +54,14 @@ public:
         if (!is_new && !has_ended(line)) // its name may have been taken over
           at->second = {each.what, &line};
       }
-      if (!has_ended(line))
-        for (const auto &each : line.status.waits)
-          waits_.try_emplace(each.who, known_wait{&each, &line});
     }
+    for (const auto &line : answer.processes)
+      if (!has_ended(line))
+        for (const auto &each : line.status.waits) {
+          waits_.try_emplace(each.who, known_wait{&each, &line});
+          if (each.who.starts_with("trainer-")) // it has no mail, so it is not registered
+            actors_.try_emplace(each.who, known_actor{role::trainer, &line});
+        }
   }
 
   wait_report explain() {
@@ -96,7 +101,7 @@ private:
       report_.note = "there is no trainer";
     else
       report_.note = "no trainer waits";
-    return {{longest(waits_), 0}};
+    return {{longest_of_all(), 0}};
   }
 
   /// One for each thing that trainers wait for.
@@ -115,17 +120,18 @@ private:
     return starts;
   }
 
+  /// Feeders have the role of their trainers, but are meant by their names only.
   std::vector<std::string_view> running(role what) const {
     std::vector<std::string_view> names;
     for (const auto &[name, actor] : actors_)
-      if (actor.what == what && !has_ended(*actor.process))
+      if (actor.what == what && !has_ended(*actor.process) && !name.starts_with("feeder-"))
         names.push_back(name);
     return names;
   }
 
-  template <class Waits> static const known_wait *longest(const Waits &waits) {
+  const known_wait *longest_of_all() const {
     const known_wait *found = nullptr;
-    for (const auto &[who, each] : waits)
+    for (const auto &[who, each] : waits_)
       if (found == nullptr || waits_longer(each, *found))
         found = &each;
     return found;
@@ -146,24 +152,25 @@ private:
       }
       here.insert(who);
       chain.links.push_back(link_of(*step.wait, chain.links.empty() ? others : 0));
-      step = next(step.wait->wait->on);
+      step = next(*step.wait->wait);
       chain.end = step.end;
     }
     told_.insert(here.begin(), here.end());
     report_.chains.push_back(std::move(chain));
   }
 
-  next_step next(const std::string &on) const {
+  next_step next(const wait_entry &from) const {
+    const std::string &on = from.on;
     if (on.empty())
       return {};
     if (const auto found = waits_.find(on); found != waits_.end())
       return {&found->second, {}};
     if (const auto found = actors_.find(on); found != actors_.end())
       return {nullptr, no_wait(on, *found->second.process)};
-    return next_of_role(on);
+    return next_of_role(from);
   }
 
-  static std::string no_wait(const std::string &actor, const status_line &process) {
+  static std::string no_wait(std::string_view actor, const status_line &process) {
     if (process.entry.state == process_state::left)
       return fmt::format("{} has left", actor);
     if (process.entry.state == process_state::gone)
@@ -175,29 +182,52 @@ private:
     return fmt::format("{} does not wait: it is at work", actor);
   }
 
-  next_step next_of_role(std::string_view name) const {
-    std::size_t there = 0;
-    bool is_role = false;
-    std::map<std::string_view, known_wait> waiting;
-    for (int i = 0; i <= static_cast<int>(role::host); ++i) {
-      const auto what = static_cast<role>(i);
-      if (to_string(what) != name)
-        continue;
-      is_role = true;
-      for (const std::string_view each : running(what)) {
-        ++there;
-        if (const auto found = waits_.find(each); found != waits_.end())
-          waiting.emplace(each, found->second);
-      }
+  next_step next_of_role(const wait_entry &from) const {
+    const auto what = role_named(from.on);
+    if (!what)
+      return {nullptr, fmt::format("nobody is named {}", from.on)};
+    const auto there = running(*what);
+    if (there.empty())
+      return {nullptr, fmt::format("there is no {}", from.on)};
+    const known_wait *longest = nullptr;
+    std::vector<std::string_view> at_work;
+    for (const std::string_view name : there) {
+      const auto found = waits_.find(name);
+      if (found == waits_.end())
+        at_work.push_back(name);
+      else if (const wait_entry &its = *found->second.wait;
+               its.what != from.what || its.on != from.on) // else it suffers, too
+        if (longest == nullptr || waits_longer(found->second, *longest))
+          longest = &found->second;
     }
-    if (!is_role)
-      return {nullptr, fmt::format("nobody is named {}", name)};
-    if (there == 0)
-      return {nullptr, fmt::format("there is no {}", name)};
-    if (waiting.empty())
-      return {nullptr, fmt::format("no {} waits: {} at work", name,
-                                   there == 1 ? "it is" : fmt::format("all {} are", there))};
-    return {&waits_.find(longest(waiting)->wait->who)->second, {}};
+    if (longest != nullptr)
+      return {longest, {}};
+    if (at_work.empty())
+      return {nullptr, fmt::format("this is a loop: every {} waits for that", from.on)};
+    return {nullptr, not_waiting(at_work)};
+  }
+
+  static std::optional<role> role_named(std::string_view name) {
+    for (int i = 0; i <= static_cast<int>(role::host); ++i)
+      if (to_string(static_cast<role>(i)) == name)
+        return static_cast<role>(i);
+    return std::nullopt;
+  }
+
+  /// Who is silent is named first. Precondition: not empty.
+  std::string not_waiting(const std::vector<std::string_view> &names) const {
+    for (const std::string_view name : names)
+      if (const auto &process = *actors_.find(name)->second.process; is_silent(process))
+        return no_wait(name, process);
+    if (names.size() == 1)
+      return no_wait(names[0], *actors_.find(names[0])->second.process);
+    constexpr std::size_t most = 3;
+    std::string text;
+    for (std::size_t i = 0; i < std::min(most, names.size()); ++i)
+      text += fmt::format("{}{}", i == 0 ? "" : ", ", names[i]);
+    if (names.size() > most)
+      text += fmt::format(" and {} more", names.size() - most);
+    return text + " do not wait: they are at work";
   }
 
   const status_answer &answer_;

@@ -33,8 +33,8 @@ struct wait_report {
 
 /// Why a run does not go on. The chains begin at the trainers that wait, the longest wait first, or
 /// if none does at whatever waits longest. A link leads to the actor that it names, or to the actor
-/// of the role that it names which waits longest. A chain stops at an actor that does not wait, at
-/// a loop, and where another chain went on.
+/// of the role that it names which waits longest, and not for the same. A chain stops at an actor
+/// that does not wait, at a loop, and where another chain went on.
 wait_report explain_waits(const status_answer &answer);
 
 /// There are no more chains than this; the note says so.

@@ -37,7 +37,8 @@ BOOST_AUTO_TEST_SUITE(status_text_suite)
 
 BOOST_AUTO_TEST_CASE(the_table_has_a_line_for_each_process_by_stage_and_number) {
   auto scorer = process_of("scorer-10", role::scorer);
-  scorer.entry.actors = {{role::scorer, "scorer-10"}, {role::scorer, "b"}, {role::packer, "c"}};
+  scorer.entry.actors = {
+      {role::scorer, "scorer-10"}, {role::scorer, "b"}, {role::packer, "c"}, {role::host, "h"}};
   scorer.status.held = std::uint64_t{3} << 29;
   scorer.status.limit = std::uint64_t{10} << 30;
   scorer.status.in_flight = 2'048;

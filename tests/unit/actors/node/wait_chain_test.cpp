@@ -122,7 +122,8 @@ BOOST_AUTO_TEST_CASE(trainers_at_work_are_told_and_a_chain_begins_at_the_longest
       explain({waiting("planner", role::planner, "trainers", "trainer", 8),
                process_of("trainer-0", role::trainer), process_of("trainer-1", role::trainer)});
   BOOST_TEST(report.note == "no trainer waits");
-  BOOST_TEST((ways(report) == texts{"planner | no trainer waits: all 2 are at work"}));
+  BOOST_TEST(
+      (ways(report) == texts{"planner | trainer-0, trainer-1 do not wait: they are at work"}));
 }
 
 BOOST_AUTO_TEST_CASE(a_chain_ends_at_an_actor_that_does_not_wait) {
@@ -181,6 +182,39 @@ BOOST_AUTO_TEST_CASE(a_role_that_nobody_has_is_said) {
 BOOST_AUTO_TEST_CASE(a_name_that_nobody_has_is_said) {
   BOOST_TEST((ways(explain({waiting("trainer-0", role::trainer, "x", "scorer-9", 1)})) ==
               texts{"trainer-0 | nobody is named scorer-9"}));
+}
+
+BOOST_AUTO_TEST_CASE(who_waits_for_its_own_role_waits_for_those_that_do_not_wait_for_the_same) {
+  std::vector<status_line> ranks;
+  for (const std::string name : {"trainer-0", "trainer-1", "trainer-2"})
+    ranks.push_back(waiting(name, role::trainer, "the other ranks", "trainer", 9));
+  BOOST_TEST(
+      (ways(explain(ranks)) == texts{"trainer-0 | this is a loop: every trainer waits for that"}));
+  ranks[1] = process_of("trainer-1", role::trainer);
+  BOOST_TEST((ways(explain(ranks)) == texts{"trainer-0 | trainer-1 does not wait: it is at work"}));
+  ranks[1] = waiting("trainer-1", role::trainer, "step 3", "", 2);
+  BOOST_TEST((ways(explain(ranks)) == texts{"trainer-0 > trainer-1"}));
+}
+
+BOOST_AUTO_TEST_CASE(of_many_at_work_three_are_named_or_one_that_is_silent) {
+  std::vector<status_line> all{waiting("trainer-0", role::trainer, "x", "scorer", 9)};
+  for (int i = 0; i < 5; ++i)
+    all.push_back(process_of("scorer-" + std::to_string(i), role::scorer));
+  BOOST_TEST((ways(explain(all)) == texts{"trainer-0 | scorer-0, scorer-1, scorer-2 and 2 more do "
+                                          "not wait: they are at work"}));
+  all[4].age_ms = 30'000;
+  BOOST_TEST((ways(explain(all)) ==
+              texts{"trainer-0 | scorer-3 did not wait when it was last heard of, 30 s ago"}));
+}
+
+BOOST_AUTO_TEST_CASE(a_feeder_is_no_trainer_and_its_trainer_need_not_be_registered) {
+  auto rank = process_of("trainer-0", role::trainer,
+                         {{"trainer-0", "step 1", "planner", 5}, {"feeder-0", "has 1/2", "", 9}});
+  rank.entry.actors = {{role::trainer, "feeder-0"}};
+  BOOST_TEST((ways(explain({rank, waiting("planner", role::planner, "rank 0", "feeder-0", 4)})) ==
+              texts{"trainer-0 > planner > feeder-0"}));
+  BOOST_TEST((ways(explain({rank, waiting("planner", role::planner, "ranks", "trainer", 4)})) ==
+              texts{"trainer-0 > planner | this is a loop: back to trainer-0"}));
 }
 
 BOOST_AUTO_TEST_CASE(an_empty_system_has_nothing_to_explain) {
