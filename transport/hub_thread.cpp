@@ -241,6 +241,7 @@ void hub::thread::shut_down() {
     if (auto left = one.what->left(); left.messages > 0)
       left_.push_back(std::move(left));
   links_.clear();
+  inbox_->answer_all(std::chrono::steady_clock::now());
   inbox_->refuse_requests();
   inbox_->close(last_words);
   gatekeeper_.reset();

@@ -137,7 +137,7 @@ void inbox::take(incoming in, time now) {
   if (header->kind == link_kind::heartbeat)
     take_heartbeat(*from, *header);
   else
-    take_message(*from, *header, std::move(in));
+    take_message(*from, *header, std::move(in), now);
 }
 
 /// The sender whose session a message belongs to. Null, and counted, if there is none.

@@ -37,6 +37,9 @@ struct sender {
   std::shared_ptr<arrivals> held{};
   std::chrono::steady_clock::time_point heard{}, answered{};
   bool answer_due = false;
+  /// What came since the last answer, and by when it must be answered.
+  std::uint64_t unanswered = 0;
+  std::chrono::steady_clock::time_point answer_by = std::chrono::steady_clock::time_point::max();
 };
 
 /// The receiving side of a process: the ROUTER that all others send to.
@@ -69,6 +72,8 @@ public:
   void set_hungry(bool hungry) noexcept;
   /// Answers what was asked and will not be answered any more.
   void refuse_requests();
+  /// Says what has arrived to all who have not heard it.
+  void answer_all(time now);
   /// What is on its way may still leave for so long.
   void close(std::chrono::milliseconds linger);
 
@@ -93,7 +98,7 @@ private:
   sender &record(const process_identity &who, time now);
   void welcome(sender &from, lane where, time now);
   void take_heartbeat(sender &from, const link_header &in);
-  void take_message(sender &from, const link_header &in, incoming parts);
+  void take_message(sender &from, const link_header &in, incoming parts, time now);
   std::string take_credit(sender &from, const link_header &in, const incoming &parts);
   void deliver(sender &from, incoming parts);
   void take_request(const link_header &in, incoming parts);
@@ -106,6 +111,7 @@ private:
   void reply(const asker &to, const message &parts, const std::string &reason);
   void send_answer(sender &to, time now);
   void answer_later(sender &to);
+  void answer_soon(sender &to, std::uint64_t arrived, time now);
   void grant(time now);
   void forget_one();
 

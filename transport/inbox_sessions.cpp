@@ -12,6 +12,9 @@ namespace {
 
 constexpr std::size_t most_senders = 4096; // whose last message is known
 constexpr std::chrono::milliseconds memory_poll{10};
+// An answer costs as much as a small message; what is not answered, the sender keeps.
+constexpr std::uint64_t answer_at_bytes = 4 << 20;
+constexpr std::chrono::milliseconds answer_within{2};
 constexpr std::chrono::seconds between_warnings{10};
 
 std::size_t index(lane where) noexcept { return static_cast<std::size_t>(where); }
@@ -196,7 +199,7 @@ std::string inbox::take_credit(sender &from, const link_header &in, const incomi
              : fmt::format("a message of {} bytes without credit", parts.bytes);
 }
 
-void inbox::take_message(sender &from, const link_header &in, incoming parts) {
+void inbox::take_message(sender &from, const link_header &in, incoming parts, time now) {
   auto &lane = from.lanes[index(in.where)];
   const auto verdict = lane.judge(in.number, in.id);
   auto wrong = verdict == lane_receiver::verdict::hole
@@ -207,7 +210,7 @@ void inbox::take_message(sender &from, const link_header &in, incoming parts) {
     return end(from, in.where, wrong, false);
   }
   lane.take(in.id);
-  answer_later(from);
+  answer_soon(from, parts.bytes, now);
   if (verdict == lane_receiver::verdict::repeat)
     return hub_counters::add(core_.counters.repeats);
   deliver(from, std::move(parts));
@@ -229,8 +232,18 @@ void inbox::answer_later(sender &to) {
   to.answer_due = true;
 }
 
+/// Messages have come: one answer for many of them, unless they are large.
+void inbox::answer_soon(sender &to, std::uint64_t arrived, time now) {
+  to.unanswered += arrived;
+  to.answer_by = std::min(to.answer_by, now + answer_within);
+  if (to.unanswered >= answer_at_bytes)
+    answer_later(to);
+}
+
 void inbox::send_answer(sender &to, time now) {
   to.answer_due = false;
+  to.unanswered = 0;
+  to.answer_by = time::max();
   const auto &control = to.sessions[index(lane::control)];
   const auto &data = to.sessions[index(lane::data)];
   if (control.number == 0)
@@ -274,6 +287,12 @@ void inbox::flush(time now) {
     send_answer(*to, now);
 }
 
+void inbox::answer_all(time now) {
+  for (auto &[name, from] : senders_)
+    if (from.answer_by != time::max())
+      send_answer(from, now);
+}
+
 inbox::time inbox::tick(time now) {
   const auto timeout = core_.options.limits.timeout;
   auto due = budget_.starving() ? now + memory_poll : time::max();
@@ -286,10 +305,11 @@ inbox::time inbox::tick(time now) {
       from.carried = {};
       continue;
     }
-    if (now >= from.answered + timeout / 4)
+    if (now >= from.answer_by || now >= from.answered + timeout / 4)
       answer_later(from);
-    due = std::min(
-        {due, from.heard + 3 * timeout, (from.answer_due ? now : from.answered) + timeout / 4});
+    due = std::min(due, from.heard + 3 * timeout);
+    due = std::min(due, from.answer_due ? now + timeout / 4
+                                        : std::min(from.answer_by, from.answered + timeout / 4));
   }
   return due;
 }
