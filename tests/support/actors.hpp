@@ -3,7 +3,9 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "actors/interfaces.hpp"
@@ -115,5 +117,10 @@ public:
 private:
   caf::actor actor_;
 };
+
+/// An actor of this process under the name that it has in a run.
+inline peer named(std::string name, const caf::actor &who) {
+  return {peer_id{std::move(name), 0}, who};
+}
 
 } // namespace millrace::test
