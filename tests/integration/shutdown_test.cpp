@@ -34,10 +34,11 @@ struct shutdown_fixture {
   actor_context context;
 
   actor_stage readers(int count, int queued) {
-    actor_stage stage{"env-reader", {}};
+    actor_stage stage{"env-reader", {}, {}};
     for (int i = 0; i < count; ++i) {
+      stage.names.push_back(fmt::format("env-reader-{}", i));
       stage.actors.push_back(
-          system.spawn<stuck_actor, caf::detached>(context, fmt::format("reader {}", i), released));
+          system.spawn<stuck_actor, caf::detached>(context, stage.names.back(), released));
       for (int m = 0; m < queued; ++m)
         caf::anon_send(stage.actors.back(), read_more{});
     }
@@ -50,19 +51,19 @@ BOOST_FIXTURE_TEST_CASE(actors_that_hang_are_named_at_the_deadline, shutdown_fix
   std::vector<actor_stage> stages{readers(4, 2'500)};
   const auto begun = std::chrono::steady_clock::now();
   const auto alive = shut_down(stages, self, begun + 100ms);
-  BOOST_TEST((alive == std::vector<std::string>{"env-reader 0", "env-reader 1", "env-reader 2",
-                                                "env-reader 3"}));
+  BOOST_TEST((alive == std::vector<std::string>{"env-reader-0", "env-reader-1", "env-reader-2",
+                                                "env-reader-3"}));
   release.set_value();
   BOOST_TEST(shut_down(stages, self, begun + 60s).empty());
 }
 
 BOOST_FIXTURE_TEST_CASE(a_stage_ends_before_the_next_one_is_told_to, shutdown_fixture) {
-  std::vector<actor_stage> stages{readers(1, 1), {"planner", {}}};
+  std::vector<actor_stage> stages{readers(1, 1), {"planner", {}, {"planner"}}};
   stages[1].actors.push_back(system.spawn<stuck_actor>(context, "planner", released));
   const auto begun = std::chrono::steady_clock::now();
   // The planner could end at once, but its turn does not come while the reader hangs.
   const auto alive = shut_down(stages, self, begun + 50ms);
-  BOOST_TEST(alive.at(0) == "env-reader");
+  BOOST_TEST(alive.at(0) == "env-reader-0");
   release.set_value();
   BOOST_TEST(shut_down(stages, self, begun + 60s).empty());
 }

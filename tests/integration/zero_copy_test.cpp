@@ -50,8 +50,9 @@ struct packer_fixture {
   actor_world world;
   temporary_folder folder;
   probe<pack_bin> packer{world};
+  probe<episodes_fetched> fetched{world};
   probe<stage_step> feeder{world};
-  probe<source_report, run_failed, step_done, run_finished> supervisor{world};
+  probe<source_report, run_failed, step_done, run_finished, hunger> supervisor{world};
   std::shared_ptr<run_counters> counters = std::make_shared<run_counters>();
 };
 
@@ -70,17 +71,21 @@ BOOST_FIXTURE_TEST_CASE(what_gather_reads_lies_in_the_mapping_and_little_is_allo
   auto &system = world.system();
   const owned_actor plan(
       system.spawn<planner>(world.context(), options, supervisor.actor(), counters));
-  const owned_actor score(system.spawn<scorer>(world.context(), 0U, std::make_shared<run_config>(),
-                                               caf::actor(plan), counters));
-  const owned_actor assemble(system.spawn<assembler>(world.context(),
-                                                     assembler_options{0, 1, options.plan.seq_len},
-                                                     assembler_peers{{score}, plan}, counters));
+  const owned_actor score(
+      system.spawn<scorer>(world.context(), "scorer-0", std::make_shared<run_config>(),
+                           scorer_peers{caf::actor(plan), supervisor.actor()}, counters));
+  const owned_actor assemble(system.spawn<assembler>(
+      world.context(), assembler_options{"assembler-0", 1, options.plan.seq_len},
+      assembler_peers{{named("scorer-0", score)}, caf::actor(plan), supervisor.actor()}, counters));
+  env_reader_options reading;
+  reading.vocab_size = 2'000'000;
   const owned_actor read(system.spawn<env_reader>(
-      world.context(),
-      env_reader_options{.index = 0, .count = 1, .vocab_size = 2'000'000, .pace = 0, .sizes = {}},
-      std::move(file), env_reader_peers{{assemble}, plan, supervisor.actor()}, counters,
-      std::make_shared<quarantine>(folder / "q")));
-  world.tell(plan, start_planner{{read}, {packer.actor()}, {feeder.actor()}});
+      world.context(), reading, std::move(file),
+      env_reader_peers{{named("assembler-0", assemble)}, caf::actor(plan), supervisor.actor()},
+      counters, std::make_shared<quarantine>(folder / "q")));
+  world.tell(plan, peer_up{role::env_reader, named("env-reader-0", read)});
+  world.tell(plan, peer_up{role::packer, named("packer-0", packer.actor())});
+  world.tell(plan, peer_up{role::trainer, named("feeder-0", feeder.actor())});
 
   std::uint64_t checked = 0;
   for (const auto &bin : packer.got<pack_bin>()) {
@@ -88,8 +93,10 @@ BOOST_FIXTURE_TEST_CASE(what_gather_reads_lies_in_the_mapping_and_little_is_allo
     const auto needed = episodes_needed(*table).value();
     std::vector<fetched_group> groups;
     for (std::size_t g = 0; g < needed.size(); ++g) {
-      const auto answer = world.ask<episodes_fetched>(
-          bin.groups[g].assembler, fetch_episodes{bin.groups[g].group, needed[g]});
+      tell(bin.groups[g].assembler,
+           fetch_episodes{bin.groups[g].group, needed[g], fetched.actor(), 1});
+      world.run();
+      const auto answer = fetched.got<episodes_fetched>().back();
       groups.push_back({parse<wire::GroupAnnotations>(bin.groups[g].annotations).value(), {}});
       for (std::size_t i = 0; i < needed[g].size(); ++i)
         groups.back().episodes.emplace(needed[g][i], answer.episodes[i]);
