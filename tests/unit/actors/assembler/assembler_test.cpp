@@ -1,41 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "actors/assembler/assembler.hpp"
 
-#include <boost/test/unit_test.hpp>
-
-#include "tests/support/actors.hpp"
-#include "tests/support/episodes.hpp"
+#include "tests/unit/actors/assembler/assembler_fixture.hpp"
 
 namespace millrace::test {
 namespace {
-
-struct assembler_fixture {
-  actor_world world;
-  probe<group_complete> scorer{world};
-  probe<group_tombstone> planner{world};
-  std::shared_ptr<run_counters> counters = std::make_shared<run_counters>();
-  std::shared_ptr<const group_info> pair =
-      std::make_shared<group_info>(group_info{some_key(), "test", 2});
-  owned_actor subject{world.system().spawn<assembler>(
-      world.context(), assembler_options{.index = 0, .readers = 2, .seq_len = 100},
-      assembler_peers{{scorer.actor()}, planner.actor()}, counters)};
-
-  void frame_of(std::uint32_t member, const frame_data &data, std::uint64_t group = 0) {
-    world.tell(subject, frame_arrived{{group, 0}, pair, member, parsed(data)});
-  }
-  void episode(std::uint32_t member, const std::string &id, std::uint32_t attempt = 0) {
-    auto data = some_episode(id);
-    data.attempt = attempt;
-    world.tell(subject, episode_arrived{{0, 0}, pair, member, sealed({data})});
-  }
-  void end(std::uint32_t reader) { world.tell(subject, source_ended{reader, 1}); }
-
-  /// The header of the one group that was completed.
-  body<wire::GroupHeader> completed() {
-    BOOST_REQUIRE_EQUAL(scorer.got<group_complete>().size(), 1);
-    return parse<wire::GroupHeader>(scorer.got<group_complete>()[0].header).value();
-  }
-};
 
 BOOST_FIXTURE_TEST_SUITE(assembler_suite, assembler_fixture)
 
@@ -182,15 +151,27 @@ BOOST_AUTO_TEST_CASE(a_group_whose_size_nobody_says_expires_with_a_word_on_what_
 BOOST_AUTO_TEST_CASE(episodes_are_served_by_header_index_until_their_group_is_settled) {
   episode(1, "b");
   episode(0, "a");
-  const auto both = world.ask<episodes_fetched>(subject, fetch_episodes{{0, 0}, {0, 1}});
+  const auto both = fetched({0, 1});
   BOOST_REQUIRE_EQUAL(both.episodes.size(), 2);
   BOOST_TEST(both.episodes[0].id() == "a");
-  const auto none = world.ask<episodes_fetched>(subject, fetch_episodes{{0, 0}, {0, 2}});
+  const auto none = fetched({0, 2});
   BOOST_TEST(none.episodes.empty());
   BOOST_TEST(!none.problem.empty());
   world.tell(subject, groups_settled{{{0, 0}}});
-  BOOST_TEST(!world.ask<episodes_fetched>(subject, fetch_episodes{{0, 0}, {0}}).problem.empty());
+  BOOST_TEST(fetched({0}).problem.find("assembler-0") != std::string::npos);
   BOOST_TEST(counters->groups_open == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(an_answer_says_which_question_and_which_group_it_is_for) {
+  episode(0, "a");
+  world.tell(subject, fetch_episodes{{0, 0}, {0}, packer.actor(), 7});
+  world.tell(subject, fetch_episodes{{5, 0}, {0}, packer.actor(), 8});
+  const auto &answers = packer.got<episodes_fetched>();
+  BOOST_REQUIRE_EQUAL(answers.size(), 2);
+  BOOST_TEST(answers[0].job == 7U);
+  BOOST_TEST(answers[0].group.ordinal == 0U);
+  BOOST_TEST(answers[1].job == 8U);
+  BOOST_TEST(answers[1].group.ordinal == 5U);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// An assembler whose scorers come and go, and that is told to drain.
+#include "tests/unit/actors/assembler/assembler_fixture.hpp"
+
+namespace millrace::test {
+namespace {
+
+using ordinals = std::vector<std::uint64_t>;
+
+struct scorers_fixture : assembler_fixture {
+  using scorer_probe = probe<group_complete>;
+  scorer_probe second{world};
+
+  peer first_scorer() { return named("scorer-0", scorer.actor()); }
+  peer second_scorer() { return named("scorer-1", second.actor()); }
+
+  void up(const peer &who) { world.tell(subject, peer_up{role::scorer, who}); }
+  void down(const peer &who) { world.tell(subject, peer_down{role::scorer, who, "a test"}); }
+  void draining(const peer &who) { world.tell(subject, peer_draining{role::scorer, who}); }
+  void received(std::uint64_t ordinal) { world.tell(subject, groups_received{{{ordinal, 0}}}); }
+  void settled(std::uint64_t ordinal) { world.tell(subject, groups_settled{{{ordinal, 0}}}); }
+
+  /// The groups that a scorer was asked for, in order.
+  static ordinals asked(scorer_probe &who) {
+    ordinals out;
+    for (const auto &one : who.got<group_complete>())
+      out.push_back(one.group.ordinal);
+    return out;
+  }
+};
+
+BOOST_FIXTURE_TEST_SUITE(assembler_and_scorers, scorers_fixture)
+
+BOOST_AUTO_TEST_CASE(a_group_goes_to_the_scorer_with_the_fewest_that_the_planner_has_not) {
+  up(second_scorer());
+  group(0);
+  group(1);
+  group(2);
+  BOOST_TEST((asked(scorer) == ordinals{0, 2}));
+  BOOST_TEST((asked(second) == ordinals{1}));
+  received(0);
+  received(2);
+  group(3); // the first has none left
+  group(4);
+  BOOST_TEST((asked(scorer) == ordinals{0, 2, 3, 4}));
+  BOOST_TEST((asked(second) == ordinals{1}));
+}
+
+BOOST_AUTO_TEST_CASE(a_scorer_that_does_not_answer_gets_no_more_than_its_share) {
+  up(second_scorer());
+  for (std::uint64_t i = 0; i < 10; ++i) {
+    group(i);
+    if (!asked(second).empty() && asked(second).back() == i)
+      received(i);
+  }
+  BOOST_TEST(asked(scorer).size() == 1U);
+  BOOST_TEST(asked(second).size() == 9U);
+}
+
+BOOST_AUTO_TEST_CASE(a_settled_group_counts_for_its_scorer_no_more) {
+  up(second_scorer());
+  group(0);
+  settled(0);
+  group(1);
+  BOOST_TEST((asked(scorer) == ordinals{0, 1}));
+}
+
+BOOST_AUTO_TEST_CASE(groups_of_a_lost_scorer_are_scored_by_another) {
+  up(second_scorer());
+  group(0);
+  group(1);
+  down(first_scorer());
+  BOOST_TEST((asked(second) == ordinals{1, 0}));
+  BOOST_TEST((second.got<group_complete>()[1].assembler ==
+              peer({"assembler-0", 0}, static_cast<const caf::actor &>(subject))));
+}
+
+BOOST_AUTO_TEST_CASE(groups_that_the_planner_has_are_not_scored_again) {
+  up(second_scorer());
+  group(0);
+  received(0);
+  down(first_scorer());
+  BOOST_TEST(asked(second).empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_lost_scorer_is_asked_no_more) {
+  up(second_scorer());
+  down(first_scorer());
+  group(0);
+  group(1);
+  BOOST_TEST(asked(scorer).empty());
+  BOOST_TEST((asked(second) == ordinals{0, 1}));
+}
+
+BOOST_AUTO_TEST_CASE(without_a_scorer_groups_wait_and_the_next_one_is_asked) {
+  down(first_scorer());
+  group(0);
+  group(1);
+  up(second_scorer());
+  BOOST_TEST((asked(second) == ordinals{0, 1}));
+}
+
+BOOST_AUTO_TEST_CASE(groups_of_the_only_scorer_wait_for_the_next_one) {
+  group(0);
+  down(first_scorer());
+  up(second_scorer());
+  BOOST_TEST((asked(second) == ordinals{0}));
+}
+
+BOOST_AUTO_TEST_CASE(a_draining_scorer_gets_nothing_new_and_keeps_what_it_has) {
+  up(second_scorer());
+  group(0);
+  draining(first_scorer());
+  group(1);
+  group(2);
+  BOOST_TEST((asked(scorer) == ordinals{0}));
+  BOOST_TEST((asked(second) == ordinals{1, 2}));
+}
+
+BOOST_AUTO_TEST_CASE(if_all_scorers_drain_groups_wait_for_another) {
+  draining(first_scorer());
+  group(0);
+  BOOST_TEST(asked(scorer).empty());
+  up(second_scorer());
+  BOOST_TEST((asked(second) == ordinals{0}));
+}
+
+BOOST_AUTO_TEST_CASE(a_group_that_ended_without_scores_is_asked_of_nobody) {
+  episode(0, "a");
+  end(0);
+  end(1);
+  BOOST_TEST(planner.got<group_tombstone>().size() == 1U);
+  down(first_scorer());
+  up(second_scorer());
+  BOOST_TEST(asked(second).empty());
+}
+
+// What another assembler had is sent once more after the end, and the end again.
+BOOST_AUTO_TEST_CASE(an_end_that_comes_again_closes_what_came_since) {
+  end(0);
+  end(1);
+  episode(0, "a");
+  BOOST_TEST(planner.got<group_tombstone>().empty());
+  end(0);
+  BOOST_TEST(planner.got<group_tombstone>().size() == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(a_drained_assembler_leaves_when_its_groups_are_settled_and_not_before) {
+  group(0);
+  episode(0, "a", 0, 1);
+  world.tell(subject, drain{});
+  BOOST_TEST(supervisor.got<drained>().empty());
+  settled(0);
+  BOOST_TEST(supervisor.got<drained>().empty());
+  episode(1, "b", 0, 1); // a group that has begun goes on
+  BOOST_TEST((asked(scorer) == ordinals{0, 1}));
+  settled(1);
+  BOOST_REQUIRE_EQUAL(supervisor.got<drained>().size(), 1);
+  BOOST_TEST(supervisor.got<drained>()[0].who == "assembler-0");
+}
+
+BOOST_AUTO_TEST_CASE(an_assembler_without_groups_leaves_at_once) {
+  world.tell(subject, drain{});
+  BOOST_TEST(supervisor.got<drained>().size() == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(an_assembler_that_is_not_told_to_leave_stays_when_it_has_nothing) {
+  group(0);
+  settled(0);
+  BOOST_TEST(supervisor.got<drained>().empty());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+} // namespace
+} // namespace millrace::test
