@@ -1,91 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "actors/planner/planner.hpp"
 
-#include <boost/test/unit_test.hpp>
-
-#include "actors/scorer/annotate.hpp"
-#include "tests/support/actors.hpp"
-#include "tests/support/groups.hpp"
+#include "tests/unit/actors/planner/planner_fixture.hpp"
 
 namespace millrace::test {
 namespace {
-
-/// Stand-ins for every peer of a planner of two ranks; a step is one group of two traces.
-struct planner_fixture {
-  actor_world world;
-  probe<permit> reader{world};
-  probe<pack_bin> packer{world};
-  probe<stage_step, commit_step> feeder0{world};
-  probe<stage_step, commit_step> feeder1{world};
-  probe<groups_settled> assembler{world};
-  probe<step_done, run_finished, run_failed> supervisor{world};
-  std::shared_ptr<run_counters> counters = std::make_shared<run_counters>();
-  planner_options options = [] {
-    planner_options out;
-    out.batch.traces = 2;
-    out.plan.seq_len = 64;
-    out.plan.ranks = 2;
-    out.limits.lookahead = 1;
-    out.limits.max_backlog_steps = 2;
-    out.limits.max_open_groups = 4;
-    out.deterministic = true;
-    out.memory_limit = 1'000'000;
-    return out;
-  }();
-  std::optional<owned_actor> subject;
-
-  void begin() {
-    subject.emplace(
-        world.system().spawn<planner>(world.context(), options, supervisor.actor(), counters));
-    world.tell(
-        *subject,
-        start_planner{{reader.actor()}, {packer.actor()}, {feeder0.actor(), feeder1.actor()}});
-  }
-
-  /// A group of two episodes with these rewards.
-  static frame header(double first, double second,
-                      wire::EpisodeStatus status = wire::EpisodeStatus::Ok) {
-    auto a = episode_of("a", first, {prompt(-1, 3), turn(0, {1, 1, 1})});
-    auto b = episode_of("b", second, {prompt(-1, 3), turn(0, {1, 1})});
-    a.finish->status = b.finish->status = status;
-    return header_of(group_of({a, b})).bytes();
-  }
-  void score(std::uint64_t ordinal, frame head) {
-    auto annotations = annotate(parse<wire::GroupHeader>(head).value(), env_config{}).value();
-    world.tell(*subject, group_scored{{ordinal, 0}, head, annotations, assembler.actor()});
-  }
-  /// A group that gives one step of two samples.
-  void group(std::uint64_t ordinal) { score(ordinal, header(1, 0)); }
-  void end(std::uint64_t groups) { world.tell(*subject, source_ended{0, groups}); }
-
-  void stage(std::uint64_t step, std::uint32_t rank) {
-    world.tell(*subject, step_staged{step, rank, {{rank, 0, {}}}, 100});
-  }
-  void stage(std::uint64_t step) {
-    stage(step, 0);
-    stage(step, 1);
-  }
-  void train(std::uint64_t step) {
-    for (std::uint32_t rank : {0U, 1U})
-      world.tell(*subject, step_trained{step, rank, {}});
-  }
-  std::uint64_t permitted() {
-    return reader.got<permit>().empty() ? 0 : reader.got<permit>().back().below;
-  }
-  /// The ordinals that the bins sent so far draw on, in order.
-  std::vector<std::uint64_t> packed() {
-    std::vector<std::uint64_t> out;
-    for (const auto &bin : packer.got<pack_bin>())
-      for (const auto &from : bin.groups)
-        if (out.empty() || out.back() != from.group.ordinal)
-          out.push_back(from.group.ordinal);
-    return out;
-  }
-  const run_finished &finished() {
-    BOOST_REQUIRE_EQUAL(supervisor.got<run_finished>().size(), 1);
-    return supervisor.got<run_finished>()[0];
-  }
-};
 
 BOOST_FIXTURE_TEST_SUITE(planner_suite, planner_fixture)
 
@@ -289,6 +208,80 @@ BOOST_AUTO_TEST_CASE(annotations_that_point_outside_their_header_end_the_run) {
   world.tell(*subject, group_scored{{0, 0}, one, annotations, assembler.actor()});
   BOOST_REQUIRE_EQUAL(supervisor.got<run_failed>().size(), 1);
   BOOST_TEST((supervisor.got<run_failed>()[0].what.code == errc::bad_value));
+}
+
+BOOST_AUTO_TEST_CASE(hunger_is_told_once_for_each_change_to_readers_and_supervisor) {
+  begin();
+  const auto told = [](auto &who) {
+    std::vector<bool> out;
+    for (const auto &one : who.template got<hunger>())
+      out.push_back(one.hungry);
+    return out;
+  };
+  BOOST_TEST((told(supervisor) == std::vector<bool>{true}));
+  reader.got<hunger>().clear();
+  world.tell(*subject, permit_wanted{0, 0}); // nothing changes
+  BOOST_TEST(reader.got<hunger>().empty());
+  group(0); // a step is packed
+  BOOST_TEST((told(supervisor) == std::vector<bool>{true, false}));
+  group(1);
+  BOOST_TEST((told(reader) == std::vector<bool>{false}));
+}
+
+BOOST_AUTO_TEST_CASE(a_stalled_trainer_makes_nobody_hungry) {
+  begin();
+  for (std::uint64_t i = 0; i < 4; ++i)
+    group(i);
+  stage(1);
+  stage(2); // one in training, one beyond it
+  BOOST_TEST(!reader.got<hunger>().back().hungry);
+}
+
+BOOST_AUTO_TEST_CASE(a_rank_that_stages_a_step_that_is_not_cut_ends_the_run) {
+  begin();
+  stage(1, 0);
+  BOOST_TEST(failure() == "rank 0 staged step 1, which is not to be staged");
+}
+
+BOOST_AUTO_TEST_CASE(a_rank_that_there_is_not_and_that_stages_a_step_ends_the_run) {
+  begin();
+  group(0);
+  stage(1, 2);
+  BOOST_TEST(failure().find("rank 2 staged step 1") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(a_rank_that_stages_a_step_twice_ends_the_run) {
+  begin();
+  group(0);
+  stage(1, 0);
+  stage(1, 0);
+  BOOST_TEST(failure().find("rank 0 staged step 1") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(a_rank_that_trains_a_step_that_is_not_committed_ends_the_run) {
+  begin();
+  group(0);
+  stage(1, 0);
+  world.tell(*subject, step_trained{1, 0, {}});
+  BOOST_TEST(failure() == "rank 0 trained step 1, which is not committed");
+}
+
+BOOST_AUTO_TEST_CASE(a_rank_that_there_is_not_and_that_trains_a_step_ends_the_run) {
+  begin();
+  group(0);
+  stage(1);
+  world.tell(*subject, step_trained{1, 7, {}});
+  BOOST_TEST(failure().find("rank 7 trained step 1") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(after_nonsense_nothing_more_is_said_or_done) {
+  begin();
+  stage(9, 0);
+  stage(9, 1);
+  train(9);
+  group(0);
+  BOOST_TEST(failure().find("step 9") != std::string::npos);
+  BOOST_TEST(packer.got<pack_bin>().empty());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <boost/test/unit_test.hpp>
+
+#include "actors/planner/planner.hpp"
+#include "actors/scorer/annotate.hpp"
+#include "tests/support/actors.hpp"
+#include "tests/support/groups.hpp"
+
+namespace millrace::test {
+
+/// Stand-ins for every peer of a planner of two ranks; a step is one group of two traces.
+struct planner_fixture {
+  using reader_probe = probe<permit, hunger, groups_settled>;
+  using feeder_probe = probe<stage_step, commit_step, rank_notice>;
+  using assembler_probe = probe<groups_settled, groups_received>;
+
+  actor_world world;
+  reader_probe reader{world};
+  probe<pack_bin> packer{world};
+  feeder_probe feeder0{world};
+  feeder_probe feeder1{world};
+  assembler_probe assembler{world};
+  assembler_probe other_assembler{world};
+  probe<step_done, run_finished, run_failed, hunger> supervisor{world};
+  std::shared_ptr<run_counters> counters = std::make_shared<run_counters>();
+  planner_options options = [] {
+    planner_options out;
+    out.batch.traces = 2;
+    out.plan.seq_len = 64;
+    out.plan.ranks = 2;
+    out.limits.lookahead = 1;
+    out.limits.max_backlog_steps = 2;
+    out.limits.max_open_groups = 4;
+    out.deterministic = true;
+    out.memory_limit = 1'000'000;
+    return out;
+  }();
+  std::optional<owned_actor> subject;
+
+  void begin_alone() {
+    subject.emplace(
+        world.system().spawn<planner>(world.context(), options, supervisor.actor(), counters));
+  }
+  void up(role what, std::string name, const caf::actor &who) {
+    world.tell(*subject, peer_up{what, named(std::move(name), who)});
+  }
+  void ranks_up() {
+    up(role::trainer, "feeder-0", feeder0.actor());
+    up(role::trainer, "feeder-1", feeder1.actor());
+  }
+  void begin() {
+    begin_alone();
+    up(role::env_reader, "env-reader-0", reader.actor());
+    up(role::packer, "packer-0", packer.actor());
+    ranks_up();
+  }
+
+  /// A group of two episodes with these rewards.
+  static frame header(double first, double second,
+                      wire::EpisodeStatus status = wire::EpisodeStatus::Ok) {
+    auto a = episode_of("a", first, {prompt(-1, 3), turn(0, {1, 1, 1})});
+    auto b = episode_of("b", second, {prompt(-1, 3), turn(0, {1, 1})});
+    a.finish->status = b.finish->status = status;
+    return header_of(group_of({a, b})).bytes();
+  }
+  void score_from(const peer &holder, std::uint64_t ordinal, frame head) {
+    auto annotations = annotate(parse<wire::GroupHeader>(head).value(), env_config{}).value();
+    world.tell(*subject,
+               group_scored{{ordinal, 0}, std::move(head), std::move(annotations), holder});
+  }
+  void score(std::uint64_t ordinal, frame head) {
+    score_from(assembler.actor(), ordinal, std::move(head));
+  }
+  /// A group that gives one step of two samples.
+  void group(std::uint64_t ordinal) { score(ordinal, header(1, 0)); }
+  /// The same once more, from the assembler that took it over.
+  void group_moved(std::uint64_t ordinal) {
+    score_from(other_assembler.actor(), ordinal, header(1, 0));
+  }
+  void end(std::uint64_t groups) { world.tell(*subject, source_ended{0, groups}); }
+
+  void stage(std::uint64_t step, std::uint32_t rank) {
+    world.tell(*subject, step_staged{step, rank, {{rank, 0, {}}}, 100});
+  }
+  void stage(std::uint64_t step) {
+    stage(step, 0);
+    stage(step, 1);
+  }
+  void train(std::uint64_t step) {
+    for (std::uint32_t rank : {0U, 1U})
+      world.tell(*subject, step_trained{step, rank, {}});
+  }
+  std::uint64_t permitted() {
+    return reader.got<permit>().empty() ? 0 : reader.got<permit>().back().below;
+  }
+  /// The ordinals that the bins sent so far draw on, in order.
+  std::vector<std::uint64_t> packed() {
+    std::vector<std::uint64_t> out;
+    for (const auto &bin : packer.got<pack_bin>())
+      for (const auto &from : bin.groups)
+        if (out.empty() || out.back() != from.group.ordinal)
+          out.push_back(from.group.ordinal);
+    return out;
+  }
+  const run_finished &finished() {
+    BOOST_REQUIRE_EQUAL(supervisor.got<run_finished>().size(), 1);
+    return supervisor.got<run_finished>()[0];
+  }
+  /// Why the run has ended: one line, said once.
+  std::string failure() {
+    BOOST_REQUIRE_EQUAL(supervisor.got<run_failed>().size(), 1);
+    const auto &why = supervisor.got<run_failed>()[0].what.message;
+    BOOST_TEST(why.find('\n') == std::string::npos);
+    return why;
+  }
+};
+
+} // namespace millrace::test
