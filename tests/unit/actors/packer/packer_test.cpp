@@ -12,34 +12,17 @@
 namespace millrace::test {
 namespace {
 
-/// Stands in for an assembler that holds two episodes.
-class holder : public stage_actor {
-public:
-  holder(caf::actor_config &config, const actor_context &context,
-         std::vector<sealed_episode> episodes, std::string problem)
-      : stage_actor(config, context, "holder"), episodes_(std::move(episodes)),
-        problem_(std::move(problem)) {}
-  caf::behavior make_behavior() override { return {on(&holder::fetch)}; }
-
-private:
-  episodes_fetched fetch(const fetch_episodes &in) {
-    episodes_fetched out{{}, problem_};
-    if (problem_.empty())
-      for (auto member : in.members)
-        out.episodes.push_back(episodes_.at(member));
-    return out;
-  }
-  std::vector<sealed_episode> episodes_;
-  std::string problem_;
-};
-
+/// A packer, and stand-ins for two assemblers that both hold one group of two episodes.
 struct packer_fixture {
+  using assembler_probe = probe<fetch_episodes>;
+
   actor_world world;
-  probe<micro_batch_packed> feeder{world};
-  probe<run_failed> supervisor{world};
+  probe<micro_batch_ready, micro_batch_packed> feeder{world};
+  assembler_probe assembler{world};
+  assembler_probe other{world};
+  probe<run_failed, drained> supervisor{world};
   std::shared_ptr<run_counters> counters = std::make_shared<run_counters>();
-  owned_actor subject{
-      world.system().spawn<packer>(world.context(), 0U, supervisor.actor(), counters)};
+  std::optional<owned_actor> subject;
   std::vector<frame_data> episodes{episode_of("a", 1, {prompt(-1, 3), turn(0, {1, 1, 1})}),
                                    episode_of("b", 0, {prompt(-1, 2), turn(0, {1, 1})})};
   ready_group group = [&] {
@@ -47,67 +30,223 @@ struct packer_fixture {
     return make_ready_group(header.bytes(), annotate(header, env_config{}).value(), 64).value();
   }();
 
+  packer_fixture() { begin(UINT64_MAX); }
+  void begin(std::uint64_t memory_limit) {
+    subject.emplace(world.system().spawn<packer>(
+        world.context(), packer_options{"packer-0", memory_limit}, supervisor.actor(), counters));
+  }
+
   /// The one micro batch of a step of this group.
-  pack_bin bin_from(const caf::actor &assembler) {
+  pack_bin order(std::uint64_t step, const caf::actor &from) {
     plan_config config;
     config.seq_len = 64;
     std::vector<ready_group *> groups{&group};
     const auto bins = plan_groups(groups, config).value();
-    auto encoded = encode_bin(bins, std::vector<const ready_group *>{&group}, 7, 0, 0);
-    return {
-        std::move(encoded.plan), {{{0, 0}, group.annotations->bytes(), assembler}}, feeder.actor()};
+    auto encoded = encode_bin(bins, std::vector<const ready_group *>{&group}, step, 0, 0);
+    BOOST_REQUIRE(encoded.source_bytes > 0);
+    return {std::move(encoded.plan),
+            {{{0, 0}, group.annotations->bytes(), from}},
+            feeder.actor(),
+            encoded.source_bytes};
   }
-  std::vector<sealed_episode> sealed_all() {
-    return {sealed_one(episodes[0]), sealed_one(episodes[1])};
+  std::uint64_t bytes_of_one() { return order(1, assembler.actor()).source_bytes; }
+  void give(std::uint64_t step) { world.tell(*subject, order(step, assembler.actor())); }
+
+  /// What an assembler answers to its question number `which`.
+  void answer(assembler_probe &from, std::size_t which, std::string problem = {}) {
+    const auto question = from.got<fetch_episodes>().at(which);
+    episodes_fetched out{question.job, question.group, {}, std::move(problem)};
+    if (out.problem.empty())
+      for (auto member : question.members)
+        out.episodes.push_back(sealed_one(episodes.at(member)));
+    world.tell(*subject, std::move(out));
+  }
+  std::size_t asked() { return assembler.got<fetch_episodes>().size(); }
+  void take(std::uint64_t step) { world.tell(*subject, micro_batch_taken{{step, 0, 0}}); }
+  /// The steps whose micro batch was announced, in order.
+  std::vector<std::uint64_t> ready() {
+    std::vector<std::uint64_t> out;
+    for (const auto &one : feeder.got<micro_batch_ready>())
+      out.push_back(one.bin.step);
+    return out;
+  }
+  /// What comes for a micro batch that the feeder asks for.
+  std::vector<micro_batch_packed> fetched(std::uint64_t step) {
+    feeder.got<micro_batch_packed>().clear();
+    world.tell(*subject, fetch_micro_batch{{step, 0, 0}, feeder.actor()});
+    return feeder.got<micro_batch_packed>();
+  }
+  const error &failure() {
+    BOOST_REQUIRE_EQUAL(supervisor.got<run_failed>().size(), 1);
+    BOOST_TEST(supervisor.got<run_failed>()[0].who == "packer-0");
+    return supervisor.got<run_failed>()[0].what;
   }
 };
 
+using steps = std::vector<std::uint64_t>;
+
 BOOST_FIXTURE_TEST_SUITE(packer_suite, packer_fixture)
 
-BOOST_AUTO_TEST_CASE(a_bin_becomes_a_micro_batch_at_the_feeder) {
-  const owned_actor assembler(
-      world.system().spawn<holder>(world.context(), sealed_all(), std::string()));
-  world.tell(subject, bin_from(assembler));
-  BOOST_REQUIRE_EQUAL(feeder.got<micro_batch_packed>().size(), 1);
-  const auto &packed = feeder.got<micro_batch_packed>()[0];
-  BOOST_TEST(packed.step == 7U);
-  const auto batch = micro_batch::parse(packed.parts).value();
+BOOST_AUTO_TEST_CASE(a_bin_becomes_a_micro_batch_that_the_feeder_fetches) {
+  give(7);
+  answer(assembler, 0);
+  BOOST_REQUIRE_EQUAL(feeder.got<micro_batch_ready>().size(), 1);
+  const auto announced = feeder.got<micro_batch_ready>()[0];
+  BOOST_TEST((announced.bin == bin_ref{7, 0, 0}));
+  BOOST_TEST(
+      (announced.packer == peer({"packer-0", 0}, static_cast<const caf::actor &>(*subject))));
+  BOOST_TEST(feeder.got<micro_batch_packed>().empty()); // nobody has asked
+  const auto packed = fetched(7);
+  BOOST_REQUIRE_EQUAL(packed.size(), 1);
+  BOOST_TEST((packed[0].bin == bin_ref{7, 0, 0}));
+  const auto batch = micro_batch::parse(packed[0].parts).value();
   BOOST_TEST(batch.sequences() == 2U);
   BOOST_TEST(batch.tokens() == 10U);
   BOOST_TEST(batch.advantages().has_value());
   // Longest first: the origins say which episode a sequence came from.
   BOOST_TEST(batch.origins()[0].episode() == 0U);
+  std::uint64_t bytes = 0;
+  for (const auto &part : packed[0].parts)
+    bytes += part.size();
+  BOOST_TEST(announced.bytes == bytes);
 }
 
 BOOST_AUTO_TEST_CASE(an_assembler_that_lacks_an_episode_ends_the_run_with_its_words) {
-  const owned_actor assembler(world.system().spawn<holder>(
-      world.context(), std::vector<sealed_episode>{}, std::string("it is not here")));
-  world.tell(subject, bin_from(assembler));
-  BOOST_REQUIRE_EQUAL(supervisor.got<run_failed>().size(), 1);
-  BOOST_TEST(supervisor.got<run_failed>()[0].what.message == "it is not here");
-  BOOST_TEST(feeder.got<micro_batch_packed>().empty());
+  give(7);
+  answer(assembler, 0, "it is not here");
+  BOOST_TEST(failure().message == "it is not here");
+  BOOST_TEST(ready().empty());
 }
 
 BOOST_AUTO_TEST_CASE(episodes_that_do_not_fit_the_plan_end_the_run) {
-  auto swapped = sealed_all();
-  swapped[0] = sealed_one(episode_of("c", 1, {prompt(-1, 3)})); // nothing to train
-  const owned_actor assembler(
-      world.system().spawn<holder>(world.context(), swapped, std::string()));
-  world.tell(subject, bin_from(assembler));
-  BOOST_REQUIRE_EQUAL(supervisor.got<run_failed>().size(), 1);
-  BOOST_TEST((supervisor.got<run_failed>()[0].what.code == errc::bad_value));
+  episodes[0] = episode_of("c", 1, {prompt(-1, 3)}); // nothing to train
+  give(7);
+  answer(assembler, 0);
+  BOOST_TEST((failure().code == errc::bad_value));
 }
 
-BOOST_AUTO_TEST_CASE(bins_that_come_together_do_not_mix_their_groups) {
-  const owned_actor assembler(
-      world.system().spawn<holder>(world.context(), sealed_all(), std::string()));
-  const auto bin = bin_from(assembler);
-  for (int i = 0; i < 3; ++i)
-    caf::anon_send(static_cast<const caf::actor &>(subject), bin);
-  world.run();
-  BOOST_REQUIRE_EQUAL(feeder.got<micro_batch_packed>().size(), 3);
-  for (const auto &packed : feeder.got<micro_batch_packed>())
-    BOOST_TEST(micro_batch::parse(packed.parts).value().tokens() == 10U);
+BOOST_AUTO_TEST_CASE(an_order_that_comes_with_other_groups_than_its_plan_ends_the_run) {
+  auto bad = order(7, assembler.actor());
+  bad.groups.push_back(bad.groups[0]);
+  world.tell(*subject, bad);
+  BOOST_TEST((failure().code == errc::bad_value));
+}
+
+BOOST_AUTO_TEST_CASE(more_or_fewer_episodes_than_were_asked_for_end_the_run) {
+  give(7);
+  const auto question = assembler.got<fetch_episodes>().at(0);
+  world.tell(*subject, episodes_fetched{question.job, question.group, {}, {}});
+  BOOST_TEST((failure().code == errc::conflict));
+}
+
+BOOST_AUTO_TEST_CASE(bins_that_come_together_do_not_mix_their_answers) {
+  for (const std::uint64_t step : steps{1, 2, 3})
+    give(step);
+  BOOST_REQUIRE_EQUAL(asked(), 3);
+  for (const std::size_t which : steps{2, 0, 1})
+    answer(assembler, which);
+  BOOST_TEST((ready() == steps{3, 1, 2}));
+  for (const std::uint64_t step : steps{1, 2, 3})
+    BOOST_TEST(micro_batch::parse(fetched(step).at(0).parts).value().tokens() == 10U);
+}
+
+BOOST_AUTO_TEST_CASE(a_micro_batch_is_given_until_it_is_taken_and_then_forgotten) {
+  give(7);
+  answer(assembler, 0);
+  BOOST_TEST(fetched(7).size() == 1U);
+  BOOST_TEST(fetched(7).size() == 1U); // an answer may get lost with a feeder's link
+  feeder.got<micro_batch_packed>().clear();
+  BOOST_TEST(counters->memory->held > 0U);
+  take(7);
+  BOOST_TEST(counters->memory->held == 0U);
+  BOOST_TEST(fetched(7).empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_bin_that_is_not_here_is_not_given) {
+  give(7);
+  BOOST_TEST(fetched(7).empty()); // still fetching
+  BOOST_TEST(fetched(8).empty());
+}
+
+BOOST_AUTO_TEST_CASE(an_order_that_is_gathered_already_is_announced_again) {
+  give(7);
+  answer(assembler, 0);
+  give(7);
+  BOOST_TEST(asked() == 1U);
+  BOOST_TEST((ready() == steps{7, 7}));
+}
+
+BOOST_AUTO_TEST_CASE(an_order_that_comes_again_is_fetched_from_where_its_episodes_are_now) {
+  give(7);
+  world.tell(*subject, order(7, other.actor()));
+  BOOST_REQUIRE_EQUAL(other.got<fetch_episodes>().size(), 1);
+  answer(other, 0);
+  BOOST_TEST((ready() == steps{7}));
+}
+
+// A lost assembler may have the last word, and it may be anything.
+BOOST_AUTO_TEST_CASE(answers_to_an_order_that_was_replaced_are_ignored) {
+  give(7);
+  world.tell(*subject, order(7, other.actor()));
+  answer(assembler, 0);
+  BOOST_TEST(ready().empty());
+  answer(assembler, 0, "it is not here any more");
+  BOOST_TEST(supervisor.got<run_failed>().empty());
+  answer(other, 0);
+  BOOST_TEST((ready() == steps{7}));
+}
+
+BOOST_AUTO_TEST_CASE(the_first_bin_begins_whatever_is_held) {
+  begin(1000);
+  counters->memory->add(2000);
+  give(7);
+  BOOST_TEST(asked() == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(further_bins_wait_until_there_is_memory_for_them) {
+  begin(1000 + 2 * bytes_of_one());
+  counters->memory->add(2000);
+  give(7);
+  give(8);
+  world.tell(*subject, look_for_room{});
+  BOOST_TEST(asked() == 1U);
+  counters->memory->remove(1500);
+  world.tell(*subject, look_for_room{});
+  BOOST_TEST(asked() == 2U);
+}
+
+BOOST_AUTO_TEST_CASE(bins_begin_in_the_order_of_their_steps) {
+  begin(1000);
+  counters->memory->add(2000);
+  give(9);
+  give(8);
+  give(7);
+  BOOST_TEST(asked() == 1U);
+  answer(assembler, 0); // step 9 is gathered; step 7 must not wait for what only step 9 can free
+  BOOST_REQUIRE_EQUAL(asked(), 2);
+  answer(assembler, 1);
+  BOOST_TEST((ready() == steps{9, 7}));
+  BOOST_TEST(asked() == 2U); // step 8 waits for step 7 to be taken
+  take(7);
+  BOOST_REQUIRE_EQUAL(asked(), 3);
+  answer(assembler, 2);
+  BOOST_TEST((ready() == steps{9, 7, 8}));
+}
+
+BOOST_AUTO_TEST_CASE(a_packer_without_work_leaves_at_once_when_it_is_drained) {
+  world.tell(*subject, drain{});
+  BOOST_REQUIRE_EQUAL(supervisor.got<drained>().size(), 1);
+  BOOST_TEST(supervisor.got<drained>()[0].who == "packer-0");
+}
+
+BOOST_AUTO_TEST_CASE(a_drained_packer_leaves_when_all_that_it_has_is_taken) {
+  give(7);
+  world.tell(*subject, drain{});
+  BOOST_TEST(supervisor.got<drained>().empty());
+  answer(assembler, 0);
+  BOOST_TEST(supervisor.got<drained>().empty());
+  take(7);
+  BOOST_TEST(supervisor.got<drained>().size() == 1U);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
