@@ -10,18 +10,34 @@
 namespace millrace::test {
 namespace {
 
+/// The feeder of rank 1, and stand-ins for whom it talks to.
 struct feeder_fixture {
+  using packer_probe = probe<fetch_micro_batch, micro_batch_taken>;
+
   actor_world world;
   probe<step_staged> planner{world};
   probe<train_step> trainer{world};
   probe<run_failed> supervisor{world};
+  packer_probe packer{world};
+  packer_probe second{world};
+  std::vector<rank_notice> noticed;
   std::shared_ptr<run_counters> counters = std::make_shared<run_counters>();
-  owned_actor subject{world.system().spawn<feeder>(
-      world.context(), 1U, feeder_peers{planner.actor(), trainer.actor(), supervisor.actor()},
-      counters)};
+  std::optional<owned_actor> subject;
+
+  feeder_fixture() { begin(UINT64_MAX); }
+  void begin(std::uint64_t memory_limit) {
+    subject.emplace(world.system().spawn<feeder>(
+        world.context(),
+        feeder_options{.rank = 1,
+                       .memory_limit = memory_limit,
+                       .noticed = [this](const rank_notice &in) { noticed.push_back(in); }},
+        feeder_peers{planner.actor(), trainer.actor(), supervisor.actor()}, counters));
+  }
+  peer packer_0() { return named("packer-0", packer.actor()); }
+  peer packer_1() { return named("packer-1", second.actor()); }
 
   /// A micro batch of one sample, whose answer has `tokens` tokens.
-  static message parts(std::uint64_t step, std::uint32_t index, std::uint32_t tokens) {
+  static message parts(const bin_ref &where, std::uint32_t tokens) {
     const std::vector nodes{some_node(0, "user", 3), some_node(1, "assistant", tokens)};
     auto data = some_episode();
     data.nodes = nodes;
@@ -30,9 +46,9 @@ struct feeder_fixture {
     const auto views = episode.nodes(0);
     const auto graph = branches_of(std::vector{shape_of(views[0]), shape_of(views[1])}).value();
     bin plan;
-    plan.step = step;
-    plan.rank = 1;
-    plan.index = index;
+    plan.step = where.step;
+    plan.rank = where.rank;
+    plan.index = where.index;
     plan.samples.resize(1);
     plan.samples[0].nodes = views;
     plan.samples[0].path = &graph.trainable[0];
@@ -40,13 +56,44 @@ struct feeder_fixture {
     plan.samples[0].env = "math";
     return gather(plan).value();
   }
+  void offer(std::uint64_t step, std::uint32_t index, std::uint64_t bytes = 100) {
+    offer_from(packer_0(), step, index, bytes);
+  }
+  void offer_from(const peer &from, std::uint64_t step, std::uint32_t index,
+                  std::uint64_t bytes = 100) {
+    world.tell(*subject, micro_batch_ready{{step, 1, index}, bytes, from});
+  }
   void pack(std::uint64_t step, std::uint32_t index, std::uint32_t tokens = 5) {
-    world.tell(subject, micro_batch_packed{step, 1, index, parts(step, index, tokens)});
+    const bin_ref bin{step, 1, index};
+    world.tell(*subject, micro_batch_packed{bin, parts(bin, tokens)});
   }
   void expect(std::uint64_t step, std::uint32_t count) {
-    world.tell(subject, stage_step{step, count});
+    world.tell(*subject, stage_step{step, count});
+  }
+  void commit(std::uint64_t step) { world.tell(*subject, commit_step{step, {}}); }
+  void lose(const peer &who) { world.tell(*subject, peer_down{role::packer, who, "a test"}); }
+
+  /// What a packer was asked for, in order.
+  static std::vector<bin_ref> asked(packer_probe &who) {
+    std::vector<bin_ref> out;
+    for (const auto &one : who.got<fetch_micro_batch>())
+      out.push_back(one.bin);
+    return out;
+  }
+  static std::vector<bin_ref> taken(packer_probe &who) {
+    std::vector<bin_ref> out;
+    for (const auto &one : who.got<micro_batch_taken>())
+      out.push_back(one.bin);
+    return out;
+  }
+  error failure() {
+    BOOST_REQUIRE_EQUAL(supervisor.got<run_failed>().size(), 1);
+    BOOST_TEST(supervisor.got<run_failed>()[0].who == "feeder-1");
+    return supervisor.got<run_failed>()[0].what;
   }
 };
+
+using bins = std::vector<bin_ref>;
 
 BOOST_FIXTURE_TEST_SUITE(feeder_suite, feeder_fixture)
 
@@ -82,7 +129,7 @@ BOOST_AUTO_TEST_CASE(a_committed_step_goes_to_the_trainer_by_index) {
   expect(1, 2);
   pack(1, 1, 6);
   pack(1, 0, 5);
-  world.tell(subject, commit_step{1, {}});
+  commit(1);
   BOOST_REQUIRE_EQUAL(trainer.got<train_step>().size(), 1);
   const auto &batches = trainer.got<train_step>()[0].micro_batches;
   BOOST_REQUIRE_EQUAL(batches.size(), 2);
@@ -96,19 +143,162 @@ BOOST_AUTO_TEST_CASE(nothing_goes_to_the_trainer_before_its_commit) {
   BOOST_TEST(trainer.got<train_step>().empty());
 }
 
-BOOST_AUTO_TEST_CASE(a_micro_batch_that_comes_twice_ends_the_run) {
+// A packer did the work of a lost one again.
+BOOST_AUTO_TEST_CASE(a_micro_batch_that_comes_twice_is_kept_once_and_counted_as_a_repeat) {
   expect(1, 2);
   pack(1, 0);
   pack(1, 0);
-  BOOST_REQUIRE_EQUAL(supervisor.got<run_failed>().size(), 1);
-  BOOST_TEST((supervisor.got<run_failed>()[0].what.code == errc::conflict));
+  BOOST_TEST(planner.got<step_staged>().empty());
+  BOOST_TEST(counters->repeats == 1U);
+  pack(1, 1);
+  BOOST_REQUIRE_EQUAL(planner.got<step_staged>().size(), 1);
+  BOOST_TEST(planner.got<step_staged>()[0].digests.size() == 2U);
+  BOOST_TEST(supervisor.got<run_failed>().empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_micro_batch_that_comes_twice_with_other_content_ends_the_run) {
+  expect(1, 2);
+  pack(1, 0, 5);
+  pack(1, 0, 6);
+  const auto why = failure();
+  BOOST_TEST((why.code == errc::conflict));
+  BOOST_TEST(why.message.find("micro batch 0 of step 1 came twice") != std::string::npos);
 }
 
 BOOST_AUTO_TEST_CASE(bytes_that_are_no_micro_batch_end_the_run_and_nothing_else) {
   expect(1, 1);
-  world.tell(subject, micro_batch_packed{1, 1, 0, {bytes_of(std::vector<int>(100, 7))}});
-  BOOST_REQUIRE_EQUAL(supervisor.got<run_failed>().size(), 1);
-  BOOST_TEST(supervisor.got<run_failed>()[0].who == "feeder 1");
+  world.tell(*subject, micro_batch_packed{{1, 1, 0}, {bytes_of(std::vector<int>(100, 7))}});
+  failure();
+}
+
+BOOST_AUTO_TEST_CASE(an_offer_for_another_rank_ends_the_run) {
+  world.tell(*subject, micro_batch_ready{{1, 0, 0}, 100, packer_0()});
+  BOOST_TEST((failure().code == errc::conflict));
+  BOOST_TEST(asked(packer).empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_commit_out_of_order_ends_the_run) {
+  expect(1, 1);
+  expect(2, 1);
+  pack(2, 0);
+  commit(2);
+  BOOST_TEST((failure().code == errc::conflict));
+  BOOST_TEST(trainer.got<train_step>().empty());
+}
+
+BOOST_AUTO_TEST_CASE(an_offer_is_fetched_once_and_its_packer_hears_when_it_is_here) {
+  offer(1, 0);
+  BOOST_TEST((asked(packer) == bins{{1, 1, 0}}));
+  BOOST_TEST((packer.got<fetch_micro_batch>()[0].feeder ==
+              peer({"feeder-1", 0}, static_cast<const caf::actor &>(*subject))));
+  BOOST_TEST(taken(packer).empty());
+  pack(1, 0);
+  BOOST_TEST((taken(packer) == bins{{1, 1, 0}}));
+  world.tell(*subject, look_for_room{});
+  BOOST_TEST(asked(packer).size() == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(an_offer_of_what_is_here_or_committed_is_answered_taken) {
+  expect(1, 1);
+  pack(1, 0);
+  offer(1, 0);
+  BOOST_TEST((taken(packer) == bins{{1, 1, 0}}));
+  commit(1);
+  offer(1, 0);
+  BOOST_TEST((taken(packer) == bins{{1, 1, 0}, {1, 1, 0}}));
+  BOOST_TEST(asked(packer).empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_micro_batch_of_a_committed_step_is_dropped) {
+  expect(1, 1);
+  pack(1, 0);
+  commit(1);
+  pack(1, 0, 6);
+  expect(1, 1);
+  BOOST_TEST(planner.got<step_staged>().size() == 1U);
+  BOOST_TEST(supervisor.got<run_failed>().empty());
+}
+
+BOOST_AUTO_TEST_CASE(the_step_that_is_needed_next_is_fetched_whatever_is_held) {
+  begin(1000);
+  counters->memory->add(5000);
+  offer(1, 0, 1'000'000);
+  offer(1, 1, 1'000'000);
+  BOOST_TEST((asked(packer) == bins{{1, 1, 0}, {1, 1, 1}}));
+}
+
+BOOST_AUTO_TEST_CASE(later_steps_are_fetched_only_as_far_as_memory_allows) {
+  begin(1000);
+  offer(2, 0, 600);
+  BOOST_TEST((asked(packer) == bins{{2, 1, 0}}));
+  offer(2, 1, 600); // with what was asked for it is too much
+  world.tell(*subject, look_for_room{});
+  BOOST_TEST(asked(packer).size() == 1U);
+  pack(2, 0);
+  BOOST_TEST((asked(packer) == bins{{2, 1, 0}, {2, 1, 1}}));
+}
+
+BOOST_AUTO_TEST_CASE(a_later_step_is_fetched_when_memory_comes_free) {
+  begin(1000);
+  counters->memory->add(5000);
+  offer(2, 0);
+  BOOST_TEST(asked(packer).empty());
+  counters->memory->remove(5000);
+  world.tell(*subject, look_for_room{});
+  BOOST_TEST((asked(packer) == bins{{2, 1, 0}}));
+}
+
+BOOST_AUTO_TEST_CASE(the_next_step_is_needed_once_the_one_before_it_is_staged) {
+  begin(1000);
+  counters->memory->add(5000);
+  offer(1, 0);
+  offer(2, 0);
+  BOOST_TEST((asked(packer) == bins{{1, 1, 0}}));
+  expect(1, 1);
+  pack(1, 0);
+  BOOST_TEST((asked(packer) == bins{{1, 1, 0}, {2, 1, 0}}));
+}
+
+BOOST_AUTO_TEST_CASE(a_replaced_offer_counts_as_asked_for_no_more) {
+  begin(1000);
+  offer(2, 0, 600);
+  offer_from(packer_1(), 2, 0, 600);
+  BOOST_TEST((asked(second) == bins{{2, 1, 0}}));
+}
+
+BOOST_AUTO_TEST_CASE(what_a_lost_packer_offered_counts_as_asked_for_no_more) {
+  begin(1000);
+  offer(2, 0, 600);
+  offer_from(packer_1(), 2, 1, 600);
+  BOOST_TEST(asked(second).empty());
+  lose(packer_0());
+  BOOST_TEST((asked(second) == bins{{2, 1, 1}}));
+}
+
+BOOST_AUTO_TEST_CASE(what_a_lost_packer_offered_is_fetched_from_another) {
+  expect(1, 2);
+  offer(1, 0);
+  offer_from(packer_1(), 1, 1);
+  lose(packer_0());
+  offer_from(packer_1(), 1, 0);
+  BOOST_TEST((asked(second) == bins{{1, 1, 1}, {1, 1, 0}}));
+  pack(1, 0);
+  pack(1, 1);
+  BOOST_TEST((taken(second) == bins{{1, 1, 0}, {1, 1, 1}}));
+  BOOST_TEST(planner.got<step_staged>().size() == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(the_loss_of_a_packer_leaves_offers_of_others_alone) {
+  offer(1, 0);
+  lose(packer_1());
+  pack(1, 0);
+  BOOST_TEST((taken(packer) == bins{{1, 1, 0}}));
+}
+
+BOOST_AUTO_TEST_CASE(what_other_ranks_tell_goes_to_who_joins_the_collective) {
+  world.tell(*subject, rank_notice{"0/1", "address"});
+  BOOST_REQUIRE_EQUAL(noticed.size(), 1);
+  BOOST_TEST(noticed[0].key == "0/1");
 }
 
 BOOST_AUTO_TEST_SUITE_END()
