@@ -360,7 +360,7 @@ void planner::take_staged(const step_staged &in) {
   found->second.report.wire_bytes += in.wire_bytes;
   counters_->wire_bytes += in.wire_bytes;
   commit_ready();
-  show_wait();
+  pump();
 }
 
 /// Commits, in order, the steps that every rank has staged.
@@ -431,7 +431,10 @@ void planner::take_trained(const step_trained &in) {
   pump();
 }
 
+/// A whole batch waits for packers or ranks: more data would only fill memory.
 bool planner::hungry() const {
+  if (has_batch())
+    return false;
   const auto beyond =
       std::ranges::count_if(steps_, [](const auto &step) { return !step.second.committed; });
   return beyond == 0 && steps_.size() <= 1;

@@ -36,9 +36,9 @@ struct planner_options {
 ///
 /// Permits bound what is under way: a new group begins while complete groups wait for at most
 /// max_backlog_steps steps, begun ones are at most max_open_groups, and memory is below its limit.
-/// A hungry planner (nothing is packed beyond the step in training, and no step can be cut) lets
-/// one more group begin whatever the limits say, so that a recording whose groups are far apart
-/// still gets through.
+/// A hungry planner (nothing is packed beyond the step in training, and there is no whole batch)
+/// lets one more group begin whatever the limits say, so that a recording whose groups are far
+/// apart still gets through.
 class planner : public stage_actor {
 public:
   planner(caf::actor_config &config, const actor_context &context, planner_options options,

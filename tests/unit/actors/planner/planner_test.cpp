@@ -228,6 +228,16 @@ BOOST_AUTO_TEST_CASE(hunger_is_told_once_for_each_change_to_readers_and_supervis
   BOOST_TEST((told(reader) == std::vector<bool>{false}));
 }
 
+// The step in training is not one beyond it.
+BOOST_AUTO_TEST_CASE(a_commit_makes_hungry_if_nothing_is_packed_beyond_it) {
+  begin();
+  group(0);
+  stage(1, 0);
+  BOOST_TEST(!reader.got<hunger>().back().hungry);
+  stage(1, 1);
+  BOOST_TEST(reader.got<hunger>().back().hungry);
+}
+
 BOOST_AUTO_TEST_CASE(a_stalled_trainer_makes_nobody_hungry) {
   begin();
   for (std::uint64_t i = 0; i < 4; ++i)
@@ -235,6 +245,19 @@ BOOST_AUTO_TEST_CASE(a_stalled_trainer_makes_nobody_hungry) {
   stage(1);
   stage(2); // one in training, one beyond it
   BOOST_TEST(!reader.got<hunger>().back().hungry);
+}
+
+// More data would not help: it would only fill memory.
+BOOST_AUTO_TEST_CASE(a_planner_that_waits_for_packers_with_a_whole_batch_is_not_hungry) {
+  counters->memory->add(2'000'000);
+  begin_alone();
+  up(role::env_reader, "env-reader-0", reader.actor());
+  ranks_up();
+  BOOST_TEST(reader.got<hunger>().back().hungry);
+  group(0);
+  BOOST_TEST(!reader.got<hunger>().back().hungry);
+  world.tell(*subject, permit_wanted{0, 1});
+  BOOST_TEST(permitted() == 0U);
 }
 
 BOOST_AUTO_TEST_CASE(a_rank_that_stages_a_step_that_is_not_cut_ends_the_run) {
