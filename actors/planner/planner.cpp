@@ -350,7 +350,7 @@ void planner::take_staged(const step_staged &in) {
   if (finished_)
     return;
   const auto found = steps_.find(in.step);
-  if (found == steps_.end() || in.rank >= feeders_.size() ||
+  if (found == steps_.end() || in.rank >= feeders_.size() || !are_planned(found->second, in) ||
       !found->second.staged.emplace(in.rank, in.digests).second) {
     give_up({errc::conflict, fmt::format("rank {} staged step {}, which is not to be staged",
                                          in.rank, in.step)});
@@ -361,6 +361,17 @@ void planner::take_staged(const step_staged &in) {
   counters_->wire_bytes += in.wire_bytes;
   commit_ready();
   pump();
+}
+
+/// Whether a rank has staged the micro batches that it was given, and no others.
+bool planner::are_planned(const step_state &step, const step_staged &in) {
+  const auto mine = std::ranges::count_if(
+      step.bins, [&](const auto &bin) { return bin.first.rank == in.rank; });
+  std::uint32_t index = 0;
+  return std::cmp_equal(in.digests.size(), mine) &&
+         std::ranges::all_of(in.digests, [&](const auto &one) {
+           return one.rank == in.rank && one.index == index++;
+         });
 }
 
 /// Commits, in order, the steps that every rank has staged.

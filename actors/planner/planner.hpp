@@ -102,6 +102,7 @@ private:
   void send_bins(step_state &step, const step_bins &bins);
   void give_orphans();
   bool ready_to_pack() const;
+  static bool are_planned(const step_state &step, const step_staged &in);
   void commit_ready();
   void settle(const std::vector<queued_group> &groups);
   void tell_settled(const peer &whom, std::vector<group_ref> groups);

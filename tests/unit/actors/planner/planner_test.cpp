@@ -281,6 +281,17 @@ BOOST_AUTO_TEST_CASE(a_rank_that_stages_a_step_twice_ends_the_run) {
   BOOST_TEST(failure().find("rank 0 staged step 1") != std::string::npos);
 }
 
+BOOST_AUTO_TEST_CASE(digests_of_other_micro_batches_than_were_planned_end_the_run) {
+  for (const std::vector<micro_batch_digest> &digests :
+       {std::vector<micro_batch_digest>{}, {{1, 0, {}}}, {{0, 1, {}}}, {{0, 0, {}}, {0, 1, {}}}}) {
+    begin();
+    supervisor.got<run_failed>().clear();
+    group(0);
+    world.tell(*subject, step_staged{1, 0, digests, 100});
+    BOOST_TEST(failure().find("rank 0 staged step 1") != std::string::npos);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(a_rank_that_trains_a_step_that_is_not_committed_ends_the_run) {
   begin();
   group(0);
