@@ -222,8 +222,8 @@ void assembler::release_scorer(group &where) {
 
 void assembler::forget_headers(const groups_received &in) {
   for (auto ref : in.groups)
-    if (const auto found = groups_.find(ref); found != groups_.end() && found->second.scorer)
-      release_scorer(found->second);
+    if (const auto found = groups_.find(ref); found != groups_.end())
+      release_scorer(found->second); // also when nobody is there to be asked any more
   show_wait();
 }
 

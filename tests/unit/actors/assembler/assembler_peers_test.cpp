@@ -107,6 +107,15 @@ BOOST_AUTO_TEST_CASE(groups_of_the_only_scorer_wait_for_the_next_one) {
   BOOST_TEST((asked(second) == ordinals{0}));
 }
 
+// The last words of a scorer may come after the news of its loss.
+BOOST_AUTO_TEST_CASE(scores_that_come_while_no_scorer_is_there_are_not_asked_for_again) {
+  group(0);
+  down(first_scorer());
+  received(0);
+  up(second_scorer());
+  BOOST_TEST(asked(second).empty());
+}
+
 BOOST_AUTO_TEST_CASE(a_draining_scorer_gets_nothing_new_and_keeps_what_it_has) {
   up(second_scorer());
   group(0);
