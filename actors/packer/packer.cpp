@@ -41,7 +41,7 @@ void packer::take_bin(const pack_bin &in) {
     return;
   }
   if (const auto old = jobs_.find(bin); old != jobs_.end()) {
-    numbers_.erase(old->second.number);
+    stop_fetching(old->second);
     jobs_.erase(old);
   }
   jobs_.emplace(bin, std::move(*work));
@@ -69,9 +69,14 @@ result<packer::job> packer::read_order(const pack_bin &in) const {
   return work;
 }
 
+void packer::stop_fetching(const job &work) {
+  if (numbers_.erase(work.number) > 0)
+    asked_bytes_ -= work.order.source_bytes;
+}
+
 /// The first bin of the lowest step must never wait for memory that only a later one could free.
 bool packer::may_begin(const bin_ref &bin, const job &work) const {
-  if (counters_->memory->held + work.order.source_bytes <= options_.memory_limit)
+  if (counters_->memory->held + asked_bytes_ + work.order.source_bytes <= options_.memory_limit)
     return true;
   return numbers_.empty() && (gathered_.empty() || bin.step <= gathered_.begin()->first.step);
 }
@@ -87,6 +92,7 @@ void packer::begin_what_fits() {
     }
     fetch(work);
     numbers_.emplace(work.number, bin);
+    asked_bytes_ += work.order.source_bytes;
   }
 }
 
@@ -163,8 +169,8 @@ void packer::gather_bin(const bin_fetched &in) {
   const stage_meter::timer timer(counters_->stages.pack);
   const auto bin = known->second;
   const auto node = jobs_.extract(bin);
-  numbers_.erase(known);
   const auto &work = node.mapped();
+  stop_fetching(work);
   auto sources = make_bin_sources(*work.plan, work.groups);
   if (!sources) {
     give_up(sources.error());

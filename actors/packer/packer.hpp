@@ -60,6 +60,7 @@ private:
   void begin_what_fits();
   bool may_begin(const bin_ref &bin, const job &work) const;
   void fetch(job &work);
+  void stop_fetching(const job &work);
   void announce(const bin_ref &bin, const gathered &what);
   void leave_if_idle();
   void show_wait();
@@ -70,6 +71,7 @@ private:
   std::shared_ptr<run_counters> counters_;
   std::map<bin_ref, job> jobs_;              ///< waiting and fetching
   std::map<std::uint64_t, bin_ref> numbers_; ///< of those that are fetching
+  std::uint64_t asked_bytes_ = 0;            ///< of their episodes
   std::map<bin_ref, gathered> gathered_;
   std::uint64_t last_number_ = 0;
   bool looking_ = false; ///< a look_for_room is on its way

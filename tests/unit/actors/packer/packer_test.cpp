@@ -215,6 +215,27 @@ BOOST_AUTO_TEST_CASE(further_bins_wait_until_there_is_memory_for_them) {
   BOOST_TEST(asked() == 2U);
 }
 
+// Nothing is held before the first answer: all bins at once would fetch more than the limit.
+BOOST_AUTO_TEST_CASE(what_is_being_fetched_counts_as_held) {
+  begin(2 * bytes_of_one() + bytes_of_one() / 2);
+  give(7);
+  give(8);
+  give(9);
+  BOOST_TEST(asked() == 2U);
+  answer(assembler, 0);
+  take(7);
+  BOOST_TEST(asked() == 3U);
+}
+
+BOOST_AUTO_TEST_CASE(an_order_that_was_replaced_counts_as_held_no_more) {
+  begin(2 * bytes_of_one() + bytes_of_one() / 2);
+  give(7);
+  give(7);
+  give(7);
+  give(8);
+  BOOST_TEST(asked() == 4U);
+}
+
 BOOST_AUTO_TEST_CASE(bins_begin_in_the_order_of_their_steps) {
   begin(1000);
   counters->memory->add(2000);
