@@ -36,8 +36,12 @@ void feeder::take_offer(const micro_batch_ready &in) {
     return;
   }
   auto &place = steps_[number].offers[index];
+  if (place.packer == in.packer && place.asked)
+    return; // it is on its way
   if (place.asked)
     asked_bytes_ -= place.bytes;
+  if (place.packer && place.packer != in.packer) // else it would keep its own for ever
+    tell(place.packer, micro_batch_taken{in.bin});
   place = {in.packer, in.bytes};
   fetch_what_fits();
 }

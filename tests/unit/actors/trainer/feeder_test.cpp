@@ -259,6 +259,23 @@ BOOST_AUTO_TEST_CASE(the_next_step_is_needed_once_the_one_before_it_is_staged) {
   BOOST_TEST((asked(packer) == bins{{1, 1, 0}, {2, 1, 0}}));
 }
 
+BOOST_AUTO_TEST_CASE(an_offer_of_another_packer_replaces_the_first_which_may_forget_its_own) {
+  offer(1, 0);
+  offer_from(packer_1(), 1, 0);
+  BOOST_TEST((asked(second) == bins{{1, 1, 0}}));
+  BOOST_TEST((taken(packer) == bins{{1, 1, 0}}));
+  pack(1, 0);
+  BOOST_TEST((taken(second) == bins{{1, 1, 0}}));
+}
+
+// Its groups moved after it was gathered, and its order came again.
+BOOST_AUTO_TEST_CASE(an_offer_that_its_packer_repeats_is_asked_for_once) {
+  offer(1, 0);
+  offer(1, 0);
+  BOOST_TEST((asked(packer) == bins{{1, 1, 0}}));
+  BOOST_TEST(taken(packer).empty());
+}
+
 BOOST_AUTO_TEST_CASE(a_replaced_offer_counts_as_asked_for_no_more) {
   begin(1000);
   offer(2, 0, 600);
