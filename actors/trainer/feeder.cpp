@@ -124,6 +124,14 @@ void feeder::take(const micro_batch_packed &in) {
     give_up(batch.error());
     return;
   }
+  if (const bin_ref is{batch->step(), batch->rank(), batch->index()};
+      is != in.bin || is.rank != options_.rank) {
+    give_up({errc::conflict,
+             fmt::format("micro batch {} of step {} for rank {} came as micro batch {} of step {} "
+                         "for rank {}",
+                         is.index, is.step, is.rank, in.bin.index, in.bin.step, in.bin.rank)});
+    return;
+  }
   std::uint64_t bytes = 0;
   for (const auto &part : in.parts)
     bytes += part.size();

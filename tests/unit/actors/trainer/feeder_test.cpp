@@ -171,6 +171,16 @@ BOOST_AUTO_TEST_CASE(bytes_that_are_no_micro_batch_end_the_run_and_nothing_else)
   failure();
 }
 
+BOOST_AUTO_TEST_CASE(a_micro_batch_that_is_another_than_it_is_said_to_be_ends_the_run) {
+  expect(1, 1);
+  for (const bin_ref &other : {bin_ref{2, 1, 0}, bin_ref{1, 0, 0}, bin_ref{1, 1, 3}}) {
+    supervisor.got<run_failed>().clear();
+    world.tell(*subject, micro_batch_packed{{1, 1, 0}, parts(other, 5)});
+    BOOST_TEST((failure().code == errc::conflict));
+  }
+  BOOST_TEST(planner.got<step_staged>().empty());
+}
+
 BOOST_AUTO_TEST_CASE(an_offer_for_another_rank_ends_the_run) {
   world.tell(*subject, micro_batch_ready{{1, 0, 0}, 100, packer_0()});
   BOOST_TEST((failure().code == errc::conflict));
