@@ -165,7 +165,7 @@ peer env_reader::pick_assembler() {
 
 /// Sends to the group's assembler, and keeps what another process could lose.
 template <class Message> void env_reader::pass_on(group_table::group &group, Message what) {
-  if (!group.assembler.local())
+  if (!group.assembler.local() && !group.settled)
     group.kept.push_back(parcel{what});
   if (group.assembler)
     tell(group.assembler, std::move(what));
