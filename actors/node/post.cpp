@@ -209,12 +209,16 @@ bool post::forget(const std::string &process, std::uint64_t incarnation) {
   {
     const std::lock_guard lock(mutex_);
     const auto known = links_.find(process);
-    if (known == links_.end() || known->second.target.incarnation != incarnation)
+    if (known == links_.end() || known->second.target.incarnation < incarnation)
       return false;
-    had_link = known->second.link != 0;
-    if (had_link)
-      drop(known->second.link);
-    links_.erase(known);
+    if (known->second.target.incarnation == incarnation) {
+      had_link = known->second.link != 0;
+      if (had_link)
+        drop(known->second.link);
+      links_.erase(known);
+    } else {
+      had_link = true; // a later start has the name, and the link was closed for it
+    }
     for (const auto &[id, one] : remote_)
       if (id.incarnation == 0 || id.incarnation == incarnation)
         found.emplace_back(one, id.incarnation != 0 && had_link);

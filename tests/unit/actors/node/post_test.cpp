@@ -57,6 +57,23 @@ BOOST_AUTO_TEST_CASE(nothing_is_kept_for_an_incarnation_that_is_gone) {
   BOOST_TEST(gone.can_take());
 }
 
+// The directory's process learns of the next one before its host has taken the last one down.
+BOOST_AUTO_TEST_CASE(an_incarnation_is_forgotten_though_the_next_one_has_its_name) {
+  office->learn(entry(role::scorer, "scorer-1", 7));
+  const auto gone = office->find({"scorer-1", 7});
+  const auto whoever = office->find({"scorer-1", 0});
+  tell(gone, hunger{true});
+  tell(whoever, hunger{true});
+  const auto next = listening("scorer-1", 8);
+  office->learn(entry(role::scorer, "scorer-1", 8));
+  office->forget("scorer-1", 7);
+  BOOST_TEST(gone.can_take());
+  office->learn(entry(role::scorer, "scorer-1", 8));
+  tell(gone, hunger{true});
+  tell(whoever, hunger{false});
+  BOOST_TEST((names_in(*next, 1) == lines{"scorer-1"}));
+}
+
 BOOST_AUTO_TEST_CASE(a_process_can_be_forgotten_twice_and_without_being_known) {
   office->learn(entry(role::scorer, "scorer-1", 7));
   office->forget("scorer-1", 7);
