@@ -37,15 +37,13 @@ void directory::take_news(const process_identity &from, const process_alive &new
     return;
   }
   const auto taken = table_.alive(clock::now(), news);
+  // Late words of an incarnation that links refuse by now, with that reason. To learn it again would
+  // take the name from who has it.
+  if (taken && *taken == directory_table::registration::superseded)
+    return;
   office_->learn(news.entry);
   if (!taken) {
     office_->send(from.process, host_parcel{end_run{taken.error().message, false}});
-    return;
-  }
-  if (*taken == directory_table::registration::superseded) {
-    office_->send(from.process,
-                  host_parcel{end_run{
-                      fmt::format("superseded: a later {} is there", from.process), false}});
     return;
   }
   if (*taken == directory_table::registration::given_up) {

@@ -119,6 +119,14 @@ BOOST_AUTO_TEST_CASE(a_process_that_others_gave_up_is_told_to_start_again) {
   BOOST_TEST(std::get<end_run>(last.what).restart);
 }
 
+// Its links refuse it: they know the later one.
+BOOST_AUTO_TEST_CASE(late_words_of_an_earlier_incarnation_do_not_take_its_name_back) {
+  news(scorer());
+  news(entry(role::scorer, "scorer-1", 6));
+  news(packer());
+  BOOST_TEST(told(*a, 3).back() == "packer-1 0");
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 /// A process of a run, with all that is real but its stages.
