@@ -10,10 +10,24 @@
 namespace millrace {
 
 namespace {
+
 /// Status that people look at is at most so old.
 constexpr std::chrono::milliseconds freshness{1000};
 /// How much later than the news that it has left a process's report may come.
 constexpr std::chrono::seconds report_deadline{10};
+
+constexpr std::array end_order{role::env_reader, role::assembler, role::scorer,
+                               role::packer,     role::trainer,   role::directory};
+
+/// When a process ends: with the last of its actors.
+std::size_t stage_of(const process_entry &entry) {
+  std::size_t last = 0;
+  for (const auto &actor : entry.actors)
+    last = std::max(last, static_cast<std::size_t>(std::ranges::find(end_order, actor.what) -
+                                                   end_order.begin()));
+  return last;
+}
+
 } // namespace
 
 host::host(caf::actor_config &config, const actor_context &context, host_options options,
@@ -278,18 +292,12 @@ void host::end_all(const end_others &in) {
 
 /// Sources first, trainers after them, the directory last; each when those before it have reported.
 void host::end_next_stage() {
-  static constexpr std::array order{role::env_reader, role::assembler, role::scorer,
-                                    role::packer,     role::trainer,   role::directory};
-  for (; next_stage_ <= order.size() && ending_now_.empty(); ++next_stage_)
-    for (const auto &[process, one] : neighbours_) {
-      const auto place = std::ranges::max(
-          one.entry.actors, {}, [](const auto &actor) { return std::ranges::find(order, actor.what); });
-      const auto stage = std::ranges::find(order, place.what) - order.begin();
-      if (std::cmp_equal(stage, next_stage_)) {
+  for (; next_stage_ <= end_order.size() && ending_now_.empty(); ++next_stage_)
+    for (const auto &[process, one] : neighbours_)
+      if (stage_of(one.entry) == next_stage_) {
         ending_now_.insert(process);
         office_->send(process, host_parcel{end_run{failure_, false}});
       }
-    }
   if (ending_now_.empty())
     caf::anon_send(supervisor_, others_ended{std::move(reports_)});
 }

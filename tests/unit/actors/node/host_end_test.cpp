@@ -95,6 +95,15 @@ BOOST_AUTO_TEST_CASE(without_other_processes_the_end_is_there_at_once) {
   BOOST_TEST(ended());
 }
 
+BOOST_AUTO_TEST_CASE(a_process_without_actors_ends_like_others) {
+  begin(role::planner);
+  add("empty", {});
+  end();
+  orders("empty");
+  report("empty");
+  BOOST_TEST(ended());
+}
+
 BOOST_AUTO_TEST_CASE(one_that_is_lost_before_it_reports_is_not_waited_for) {
   begin(role::planner);
   add("scorer-0", {role::scorer});
