@@ -14,10 +14,10 @@ planner::planner(caf::actor_config &config, const actor_context &context, planne
       supervisor_(std::move(supervisor)), counters_(std::move(counters)) {}
 
 caf::behavior planner::make_behavior() {
-  return {on(&planner::start),        on(&planner::take_scored),   on(&planner::take_tombstone),
-          on(&planner::take_wish),    on(&planner::take_end),      on(&planner::take_staged),
-          on(&planner::take_trained), on(&planner::stop),          on(&planner::take_up),
-          on(&planner::take_down),    on(&planner::take_draining), on(&planner::hear)};
+  return {on(&planner::take_scored),  on(&planner::take_tombstone), on(&planner::take_wish),
+          on(&planner::take_end),     on(&planner::take_staged),    on(&planner::take_trained),
+          on(&planner::stop),         on(&planner::take_up),        on(&planner::take_down),
+          on(&planner::take_draining), on(&planner::hear)};
 }
 
 void planner::on_exit() {
@@ -27,14 +27,6 @@ void planner::on_exit() {
   waiting_.clear();
   queue_.clear();
   steps_.clear();
-}
-
-void planner::start(const start_planner &in) {
-  readers_ = in.readers;
-  for (const auto &one : in.packers)
-    packers_.push_back({one});
-  feeders_ = in.feeders;
-  pump();
 }
 
 void planner::take_up(const peer_up &in) {

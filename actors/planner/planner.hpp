@@ -73,7 +73,6 @@ private:
     bool committed = false;
   };
 
-  void start(const start_planner &in);
   void take_scored(const group_scored &in);
   void take_tombstone(const group_tombstone &in);
   void take_wish(const permit_wanted &in);
