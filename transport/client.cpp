@@ -41,7 +41,7 @@ bool wait(zmq::socket_t &socket, socket_monitor &monitor, clock::time_point dead
   if (left.count() <= 0)
     return false;
   std::array<zmq_pollitem_t, 2> items{
-      {{socket.handle(), 0, ZMQ_POLLIN, 0}, {monitor.handle(), 0, ZMQ_POLLIN, 0}}};
+      {{socket.handle(), 0, ZMQ_POLLIN, 0}, {monitor.socket().handle(), 0, ZMQ_POLLIN, 0}}};
   zmq_poll(items.data(), static_cast<int>(items.size()), left.count()); // a signal: look again
   return true;
 }

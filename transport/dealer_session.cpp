@@ -39,6 +39,9 @@ dealer_session &dealer_session::operator=(dealer_session &&other) noexcept {
     number_ = other.number_;
     welcomed_ = other.welcomed_;
     heard_ = other.heard_;
+    socket_descriptor_ = other.socket_descriptor_;
+    monitor_descriptor_ = other.monitor_descriptor_;
+    monitor_ready_ = other.monitor_ready_;
   }
   return *this;
 }
@@ -64,6 +67,8 @@ std::optional<link_header> dealer_session::receive(time now, std::uint64_t &garb
 }
 
 std::optional<std::string> dealer_session::lost() {
+  if (!std::exchange(monitor_ready_, false))
+    return std::nullopt;
   std::optional<std::string> why;
   while (const auto event = monitor_.next())
     if (!why)

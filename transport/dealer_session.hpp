@@ -41,12 +41,19 @@ public:
   /// Why the connection is gone, if it is.
   std::optional<std::string> lost();
 
-  void *socket() noexcept { return socket_.handle(); }
-  void *monitor() noexcept { return monitor_.handle(); }
+  /// For the system's poll().
+  int socket_descriptor() const noexcept { return socket_descriptor_; }
+  int monitor_descriptor() const noexcept { return monitor_descriptor_; }
+  /// The second one can be read.
+  void monitor_is_ready() noexcept { monitor_ready_ = true; }
+  /// To be asked before waiting, after anything was done with it, being made included.
+  bool has_input() { return monitor_ready_ || millrace::has_input(socket_); }
 
 private:
   dealer_session(zmq::socket_t socket, socket_monitor monitor, std::uint64_t number, time now)
-      : socket_(std::move(socket)), monitor_(std::move(monitor)), number_(number), heard_(now) {}
+      : socket_(std::move(socket)), monitor_(std::move(monitor)), number_(number), heard_(now),
+        socket_descriptor_(descriptor_of(socket_)),
+        monitor_descriptor_(descriptor_of(monitor_.socket())) {}
   void close() noexcept;
 
   zmq::socket_t socket_;
@@ -54,6 +61,8 @@ private:
   std::uint64_t number_;
   bool welcomed_ = false;
   time heard_;
+  int socket_descriptor_, monitor_descriptor_;
+  bool monitor_ready_ = true;
 };
 
 } // namespace millrace

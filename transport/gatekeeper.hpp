@@ -3,6 +3,7 @@
 
 #include "runtime/result.hpp"
 #include "transport/curve.hpp"
+#include "transport/socket.hpp"
 
 #include <zmq.hpp>
 
@@ -10,13 +11,14 @@ namespace millrace {
 
 /// Answers libzmq's question whether a CURVE key may come in (ZAP, https://rfc.zeromq.org/spec/27):
 /// those of the allow-list may, and their messages carry the key as "User-Id".
-/// Thread: the hub's, which polls handle().
+/// Thread: the hub's, which polls descriptor().
 class gatekeeper {
 public:
   /// Before a socket with keys is bound. Errors: io.
   static result<gatekeeper> open(zmq::context_t &context);
 
-  void *handle() { return socket_.handle(); }
+  /// For the system's poll(); answer() reads all there is.
+  int descriptor() { return descriptor_of(socket_); }
   /// Answers all questions there are.
   void answer(const curve_config &config);
 

@@ -134,8 +134,9 @@ std::vector<undelivered> hub::thread::stop(std::chrono::milliseconds deadline) {
 }
 
 void hub::thread::run() {
+  inbox_->read_monitor();
   while (true) {
-    poll(more_);
+    poll();
     const auto now = std::chrono::steady_clock::now();
     turn(now);
     if (finished(now))
@@ -144,47 +145,59 @@ void hub::thread::run() {
   shut_down();
 }
 
-/// Waits until something comes or is due, and reads what came for links.
-void hub::thread::poll(bool more) {
-  std::vector<zmq_pollitem_t> items{{nullptr, wake_->fd(), ZMQ_POLLIN, 0},
-                                    {inbox_->socket(), 0, ZMQ_POLLIN, 0},
-                                    {inbox_->monitor(), 0, ZMQ_POLLIN, 0}};
+/// How long nothing needs to be done. Unit: ms, rounded up.
+int hub::thread::patience(time now) const {
+  const bool busy = inbox_->has_input() || std::any_of(links_.begin(), links_.end(),
+                                                       [](auto &one) { return one.second.dirty; });
+  if (busy || now >= due_)
+    return 0;
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(due_ - now);
+  return static_cast<int>(std::min<std::int64_t>(left.count(), 1000));
+}
+
+/// Waits until something comes or is due, and notes where. Not zmq_poll(): it makes two system
+/// calls for every socket each time.
+void hub::thread::poll() {
+  polled_.assign({{wake_->fd(), POLLIN, 0},
+                  {inbox_->socket_descriptor(), POLLIN, 0},
+                  {inbox_->monitor_descriptor(), POLLIN, 0}});
   if (gatekeeper_)
-    items.push_back({gatekeeper_->handle(), 0, ZMQ_POLLIN, 0});
-  const auto first = items.size();
-  std::vector<entry *> whose;
+    polled_.push_back({gatekeeper_->descriptor(), POLLIN, 0});
+  const auto first = polled_.size();
+  for (auto &[id, one] : links_)
+    for (const auto where : {lane::control, lane::data})
+      if (const auto *session = one.what->session(where); session != nullptr) {
+        polled_.push_back({session->socket_descriptor(), POLLIN, 0});
+        polled_.push_back({session->monitor_descriptor(), POLLIN, 0});
+      }
+  ::poll(polled_.data(), polled_.size(), patience(std::chrono::steady_clock::now()));
+  if (polled_[0].revents != 0)
+    wake_->clear();
+  if (polled_[2].revents != 0)
+    inbox_->read_monitor();
+  auto at = first;
   for (auto &[id, one] : links_)
     for (const auto where : {lane::control, lane::data})
       if (auto *session = one.what->session(where); session != nullptr) {
-        items.push_back({session->socket(), 0, ZMQ_POLLIN, 0});
-        items.push_back({session->monitor(), 0, ZMQ_POLLIN, 0});
-        whose.push_back(&one);
+        one.dirty = one.dirty || polled_[at].revents != 0 || polled_[at + 1].revents != 0;
+        if (polled_[at + 1].revents != 0)
+          session->monitor_is_ready();
+        at += 2;
       }
-  long wait = 0;
-  if (const auto now = std::chrono::steady_clock::now(); !more && now < due_) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(due_ - now).count();
-    wait = static_cast<long>(std::min<std::int64_t>(left, 1000));
-  }
-  zmq_poll(items.data(), static_cast<int>(items.size()), wait);
-  if (items[0].revents != 0)
-    wake_->clear();
-  for (std::size_t i = first; i < items.size(); ++i)
-    if (items[i].revents != 0)
-      whose[(i - first) / 2]->dirty = true;
 }
 
 void hub::thread::turn(time now) {
   run_commands();
   if (gatekeeper_)
     gatekeeper_->answer(*core_.options.curve);
-  more_ = inbox_->read(now);
+  inbox_->read(now);
   due_ = inbox_->tick(now);
   for (auto &[id, one] : links_) {
     if (one.dirty || now >= one.due) {
-      one.dirty = false;
       one.what->read(now);
       one.what->flush(now);
       one.due = one.what->tick(now);
+      one.dirty = one.what->has_input();
     }
     due_ = std::min(due_, one.due);
   }
@@ -241,9 +254,7 @@ void hub::thread::shut_down() {
     if (auto left = one.what->left(); left.messages > 0)
       left_.push_back(std::move(left));
   links_.clear();
-  inbox_->answer_all(std::chrono::steady_clock::now());
-  inbox_->refuse_requests();
-  inbox_->close(last_words);
+  inbox_->close(std::chrono::steady_clock::now(), last_words);
   gatekeeper_.reset();
   core_.context.close();
 }

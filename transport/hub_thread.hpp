@@ -14,6 +14,8 @@
 #include <variant>
 #include <vector>
 
+#include <poll.h>
+
 #include "transport/gatekeeper.hpp"
 #include "transport/hub.hpp"
 #include "transport/inbox.hpp"
@@ -86,7 +88,8 @@ private:
   thread(hub_options options, hub_listener &listener);
   void post(command what);
   void run();
-  void poll(bool more);
+  void poll();
+  int patience(time now) const;
   void turn(time now);
   void run_commands();
   void take(open_link &what);
@@ -113,7 +116,7 @@ private:
   // The thread's own.
   std::map<link_id, entry> links_;
   time due_{};
-  bool more_ = false; ///< the inbox was not read empty
+  std::vector<pollfd> polled_;
   std::optional<time> stop_by_;
   std::vector<undelivered> left_; ///< read by others after the thread has ended
   std::thread runs_;

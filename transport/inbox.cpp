@@ -102,20 +102,30 @@ void inbox::close(std::chrono::milliseconds linger) {
   router_.close();
 }
 
-bool inbox::read(time now) {
+bool inbox::has_input() { return touched_ && millrace::has_input(router_); }
+
+bool inbox::say(const std::string &route, const link_header &header, const message &parts) {
+  touched_ = true;
+  return send(router_, route, encode(header, parts.size()), parts);
+}
+
+void inbox::read_monitor() {
   while (const auto event = monitor_.next())
     if ((event->what & failed_handshakes) != 0)
       hub_counters::add(core_.options.curve ? core_.counters.auth_failures
                                             : core_.counters.garbage);
+}
+
+void inbox::read(time now) {
   std::uint64_t bytes = 0;
   for (int i = 0; i < turn_messages && bytes < turn_bytes; ++i) {
     auto in = receive(router_, core_.options.limits.parts);
+    touched_ = in.has_value();
     if (!in)
-      return false;
+      return;
     bytes += in->bytes;
     take(std::move(*in), now);
   }
-  return true;
 }
 
 void inbox::take(incoming in, time now) {
@@ -185,7 +195,7 @@ void inbox::take_request(const link_header &in, incoming parts) {
 
 void inbox::reply(const asker &to, const message &parts, const std::string &reason) {
   const link_header header{.kind = link_kind::reply, .reason = reason, .request = to.request};
-  send(router_, to.route, encode(header, parts.size()), parts); // who has left needs no answer
+  say(to.route, header, parts); // who has left needs no answer
 }
 
 void inbox::answer(request_id request, const message &parts) {
@@ -206,10 +216,14 @@ void inbox::answer(request_id request, const message &parts) {
   requests_.erase(at);
 }
 
-void inbox::refuse_requests() {
+void inbox::close(time now, std::chrono::milliseconds linger) {
   for (const auto &[id, who] : requests_)
     reply(who, {}, "the process ends");
   requests_.clear();
+  for (auto &[name, from] : senders_)
+    if (from.answer_by != time::max())
+      send_answer(from, now);
+  close(linger);
 }
 
 void inbox::set_hungry(bool hungry) noexcept {

@@ -57,12 +57,16 @@ public:
 
   /// Where others reach it.
   const std::string &reached_at() const noexcept { return reached_at_; }
-  void *socket() { return router_.handle(); }
-  void *monitor() { return monitor_.handle(); }
+  /// For the system's poll().
+  int socket_descriptor() { return descriptor_of(router_); }
+  int monitor_descriptor() { return descriptor_of(monitor_.socket()); }
+  /// To be asked before waiting.
+  bool has_input();
 
-  /// Takes what has come, up to an amount that keeps a turn short. @returns true if there may be
-  /// more.
-  bool read(time now);
+  /// Takes what has come, up to an amount that keeps a turn short.
+  void read(time now);
+  /// Takes what the monitor tells. To be called at the start, and when its descriptor can be read.
+  void read_monitor();
   /// Gives credit and sends answers.
   void flush(time now);
   /// @returns when it must be called again.
@@ -70,12 +74,9 @@ public:
 
   void answer(request_id request, const message &parts);
   void set_hungry(bool hungry) noexcept;
-  /// Answers what was asked and will not be answered any more.
-  void refuse_requests();
-  /// Says what has arrived to all who have not heard it.
-  void answer_all(time now);
-  /// What is on its way may still leave for so long.
-  void close(std::chrono::milliseconds linger);
+  /// Says what is still to be said: answers to senders, and to requests that nobody answers any
+  /// more. It may still leave for so long; then the socket is closed.
+  void close(time now, std::chrono::milliseconds linger);
 
 private:
   struct asker {
@@ -108,8 +109,10 @@ private:
               bool for_good);
   void end(sender &from, lane where);
   void end(sender &from, lane where, const std::string &reason, bool for_good);
+  bool say(const std::string &route, const link_header &header, const message &parts = {});
   void reply(const asker &to, const message &parts, const std::string &reason);
   void send_answer(sender &to, time now);
+  void close(std::chrono::milliseconds linger);
   void answer_later(sender &to);
   void answer_soon(sender &to, std::uint64_t arrived, time now);
   void grant(time now);
@@ -126,6 +129,7 @@ private:
   senders senders_; ///< by process
   std::unordered_map<std::string, std::pair<sender *, lane>> routes_;
   std::vector<sender *> due_; ///< to be answered at the end of the turn
+  bool touched_ = true;       ///< something was sent since the socket was read empty, or it was not
   credit_budget budget_;
   std::map<credit_budget::sender, sender *> by_key_;
   credit_budget::sender last_key_ = 0;

@@ -139,7 +139,7 @@ void inbox::welcome(sender &from, lane where, time now) {
                            .data_session = where == lane::data ? session.number : 0,
                            .data_received = from.lanes[index(lane::data)].delivered(),
                            .data_credit = budget_.credit(from.key)};
-  if (!send(router_, session.route, encode(header), {}))
+  if (!say(session.route, header))
     return end(from, where);
   from.answered = now;
   answer_later(from); // on the new control session: what is known of the data session
@@ -149,7 +149,7 @@ void inbox::refuse(const std::string &route, std::uint64_t session, const std::s
                    bool for_good) {
   const link_header header{
       .kind = link_kind::refusal, .session = session, .reason = reason, .for_good = for_good};
-  send(router_, route, encode(header), {});
+  say(route, header);
 }
 
 /// Ends a session without a word: the sender has a newer one, or is gone.
@@ -226,6 +226,7 @@ void inbox::deliver(sender &from, incoming in) {
   core_.listener.received(from.who, std::move(parts));
 }
 
+/// At the end of this turn.
 void inbox::answer_later(sender &to) {
   if (!to.answer_due)
     due_.push_back(&to);
@@ -255,7 +256,7 @@ void inbox::send_answer(sender &to, time now) {
                            .data_session = data.number,
                            .data_received = to.lanes[index(lane::data)].delivered(),
                            .data_credit = budget_.credit(to.key)};
-  if (!send(router_, control.route, encode(header), {}))
+  if (!say(control.route, header))
     end(to, lane::control);
 }
 
@@ -285,12 +286,6 @@ void inbox::flush(time now) {
     grant(now);
   for (auto *to : std::exchange(due_, {}))
     send_answer(*to, now);
-}
-
-void inbox::answer_all(time now) {
-  for (auto &[name, from] : senders_)
-    if (from.answer_by != time::max())
-      send_answer(from, now);
 }
 
 inbox::time inbox::tick(time now) {

@@ -27,6 +27,11 @@ dealer_session *link::session(lane where) noexcept {
   return session ? &*session : nullptr;
 }
 
+bool link::has_input() {
+  return (control_.session && control_.session->has_input()) ||
+         (data_.session && data_.session->has_input());
+}
+
 undelivered link::left() const {
   return {.process = to_.process,
           .messages = control_.queue.messages() + data_.queue.messages(),

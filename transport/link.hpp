@@ -71,8 +71,10 @@ public:
   undelivered left() const;
   const link_target &target() const noexcept { return to_; }
 
-  /// Sockets for polling; null without a session.
+  /// Null without a session.
   dealer_session *session(lane where) noexcept;
+  /// A socket has something to be read now.
+  bool has_input();
 
 private:
   struct lane_end {

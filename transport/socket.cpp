@@ -102,6 +102,12 @@ std::optional<std::string> why_lost(const socket_event &event) {
   }
 }
 
+int descriptor_of(zmq::socket_t &socket) { return socket.get(zmq::sockopt::fd); }
+
+bool has_input(zmq::socket_t &socket) {
+  return (socket.get(zmq::sockopt::events) & ZMQ_POLLIN) != 0;
+}
+
 result<socket_monitor> socket_monitor::watch(zmq::context_t &context, zmq::socket_t &socket,
                                              std::string_view name, int events) try {
   const auto address = fmt::format("inproc://monitor-{}", name);

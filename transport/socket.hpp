@@ -42,6 +42,12 @@ std::optional<incoming> receive(zmq::socket_t &socket, std::size_t most);
 /// @returns false if nobody is there any more.
 bool send(zmq::socket_t &socket, std::string_view route, const frame &header, const message &parts);
 
+/// What the system's poll() waits on for a socket. It tells that something has changed, not that
+/// something is there, and not before receive() has once found nothing: ask has_input() before
+/// waiting, when the socket is new and after each receive() and send().
+int descriptor_of(zmq::socket_t &socket);
+bool has_input(zmq::socket_t &socket);
+
 /// What happened to a socket's connection.
 struct socket_event {
   std::uint16_t what = 0; ///< ZMQ_EVENT_...
@@ -65,7 +71,7 @@ public:
                                       std::string_view name, int events);
 
   std::optional<socket_event> next();
-  void *handle() { return pair_.handle(); }
+  zmq::socket_t &socket() noexcept { return pair_; }
   void stop(zmq::socket_t &socket);
 
 private:

@@ -198,6 +198,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_link_to_nobody_is_down_with_a_reason_and_takes_o
                               Transport, transports) {
   pair_of<Transport> two;
   const auto nobody = two.restarted_b().bind; // nobody is there any more
+  const auto begin = std::chrono::steady_clock::now();
   const auto lonely = two.a.sockets->open({.process = "c", .endpoint = nobody});
   BOOST_REQUIRE(eventually([&] {
     const auto changes = two.a.log.changes();
@@ -205,6 +206,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_link_to_nobody_is_down_with_a_reason_and_takes_o
       return one.link == lonely && one.state == link_state::down;
     });
   }));
+  BOOST_TEST((std::chrono::steady_clock::now() - begin < two.a.options.limits.timeout / 2));
   BOOST_TEST(two.a.sockets->can_take(lonely));
   two.a.sockets->send(lonely, lane::data, numbered(1));
   BOOST_TEST(!two.a.sockets->can_take(lonely));
