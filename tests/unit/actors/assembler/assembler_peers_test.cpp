@@ -70,7 +70,7 @@ BOOST_AUTO_TEST_CASE(groups_of_a_lost_scorer_are_scored_by_another) {
   group(0);
   group(1);
   down(first_scorer());
-  BOOST_TEST((asked(second) == ordinals{1, 0}));
+  BOOST_REQUIRE((asked(second) == ordinals{1, 0}));
   BOOST_TEST((second.got<group_complete>()[1].assembler ==
               peer({"assembler-0", 0}, static_cast<const caf::actor &>(subject))));
 }

@@ -223,8 +223,10 @@ BOOST_AUTO_TEST_CASE(a_micro_batch_of_a_committed_step_is_dropped) {
   expect(1, 1);
   pack(1, 0);
   commit(1);
+  const std::uint64_t digested = counters->stages.digest.bytes;
   pack(1, 0, 6);
   expect(1, 1);
+  BOOST_TEST(counters->stages.digest.bytes == digested);
   BOOST_TEST(planner.got<step_staged>().size() == 1U);
   BOOST_TEST(supervisor.got<run_failed>().empty());
 }
