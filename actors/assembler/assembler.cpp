@@ -18,12 +18,11 @@ assembler::assembler(caf::actor_config &config, const actor_context &context,
 }
 
 caf::behavior assembler::make_behavior() {
-  return {on(&assembler::take_frame),     on(&assembler::take_episode),
-          on(&assembler::take_rejected),  on(&assembler::take_size),
-          on(&assembler::take_end),       on(&assembler::settle),
-          on(&assembler::forget_headers), on(&assembler::fetch),
-          on(&assembler::take_up),        on(&assembler::take_draining),
-          on(&assembler::take_down),      on(&assembler::finish)};
+  return {
+      on(&assembler::take_frame),     on(&assembler::take_episode), on(&assembler::take_rejected),
+      on(&assembler::take_size),      on(&assembler::take_end),     on(&assembler::settle),
+      on(&assembler::forget_headers), on(&assembler::fetch),        on(&assembler::take_up),
+      on(&assembler::take_draining),  on(&assembler::take_down),    on(&assembler::finish)};
 }
 
 /// The group to put something into; null if it is complete or closed already: then it came too
@@ -188,9 +187,9 @@ void assembler::complete_if_full(group_ref ref, group &where) {
   where.complete = true;
   auto header = header_of(ref, where);
   if (!header) {
-    tell(peers_.planner, group_tombstone{ref, bare_header_of(ref, where),
-                                         tombstone_reason::unscored, header.error().message,
-                                         self_of(*this)});
+    tell(peers_.planner,
+         group_tombstone{ref, bare_header_of(ref, where), tombstone_reason::unscored,
+                         header.error().message, self_of(*this)});
     return;
   }
   where.header = std::move(*header);

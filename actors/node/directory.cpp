@@ -37,8 +37,8 @@ void directory::take_news(const process_identity &from, const process_alive &new
     return;
   }
   const auto taken = table_.alive(clock::now(), news);
-  // Late words of an incarnation that links refuse by now, with that reason. To learn it again would
-  // take the name from who has it.
+  // Late words of an incarnation that links refuse by now, with that reason. To learn it again
+  // would take the name from who has it.
   if (taken && *taken == directory_table::registration::superseded)
     return;
   office_->learn(news.entry);

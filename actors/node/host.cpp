@@ -39,9 +39,8 @@ host::host(caf::actor_config &config, const actor_context &context, host_options
 
 caf::behavior host::make_behavior() {
   send(this, host_tick{});
-  return {on(&host::take_mail),   on(&host::take_link), on(&host::tick),
-          on(&host::take_hunger), on(&host::finish),    on(&host::take_drained),
-          on(&host::leave),       on(&host::end_all)};
+  return {on(&host::take_mail), on(&host::take_link),    on(&host::tick),  on(&host::take_hunger),
+          on(&host::finish),    on(&host::take_drained), on(&host::leave), on(&host::end_all)};
 }
 
 void host::on_exit() {
@@ -140,10 +139,9 @@ void host::bring_down(const std::string &process, const std::string &why) {
     tell_stages(actor.what,
                 peer_down{actor.what, office_->find({actor.name, entry.incarnation}), why}, true);
     if (essential(actor.what) && !std::exchange(over_, true))
-      caf::anon_send(supervisor_,
-                     run_over{.failure = fmt::format(
-                                  "{} is gone ({}): the run cannot go on without it", process,
-                                  why)});
+      caf::anon_send(supervisor_, run_over{.failure = fmt::format(
+                                               "{} is gone ({}): the run cannot go on without it",
+                                               process, why)});
   }
   if (office_->forget(process, entry.incarnation))
     ended_[process] = entry.incarnation;
@@ -162,14 +160,12 @@ void host::lose(const std::string &process, const std::string &why) {
 
 /// The planner is in this process.
 bool host::plans() const {
-  return std::ranges::any_of(contacts_,
-                             [](const auto &one) { return one.what == role::planner; });
+  return std::ranges::any_of(contacts_, [](const auto &one) { return one.what == role::planner; });
 }
 
 /// Nobody can go on without a planner; the planner can not without readers and trainers.
 bool host::essential(role what) const {
-  return what == role::planner ||
-         (plans() && (what == role::env_reader || what == role::trainer));
+  return what == role::planner || (plans() && (what == role::env_reader || what == role::trainer));
 }
 
 template <class Event> void host::tell_stages(role what, const Event &event, bool loss) {
@@ -196,7 +192,7 @@ void host::take_link(const link_event &in) {
       renew();
     else if (in.state == link_state::refused)
       caf::anon_send(supervisor_, run_over{.failure = fmt::format("the directory refuses {}: {}",
-                                                     options_.entry.process, in.why)});
+                                                                  options_.entry.process, in.why)});
   }
   const auto known = neighbours_.find(in.process);
   if (known == neighbours_.end() || known->second.entry.incarnation != in.incarnation)
@@ -208,7 +204,7 @@ void host::take_link(const link_event &in) {
     bring_down(in.process, "replaced by a later start");
   else if (in.state == link_state::refused)
     caf::anon_send(supervisor_, run_over{.failure = fmt::format("{} refuses {}: {}", in.process,
-                                                   options_.entry.process, in.why)});
+                                                                options_.entry.process, in.why)});
   else if (in.state == link_state::down && one.said_gone)
     lose(in.process, "lost: nobody has heard of it for link.timeout");
 }
@@ -259,10 +255,9 @@ void host::lose_all_sight(clock::time_point now) {
   if (now - since < 3 * options_.lease)
     return;
   over_ = true;
-  caf::anon_send(supervisor_,
-                 run_over{.failure = fmt::format(
-                              "{} and the directory are gone: the run cannot go on",
-                              planner->first)});
+  caf::anon_send(supervisor_, run_over{.failure = fmt::format(
+                                           "{} and the directory are gone: the run cannot go on",
+                                           planner->first)});
 }
 
 has_left host::leave(const leave_run &in) {

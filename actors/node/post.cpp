@@ -264,7 +264,8 @@ void post::received(const process_identity &from, message parts) {
   auto &one = inlets_[{from.process, from.incarnation}];
   if (!one)
     one = system_.spawn<inlet>(context_, [this, from](const message &raw) {
-      auto in = decode(raw, [this](const peer_id &id) { return find(id); }, memory_);
+      auto in = decode(
+          raw, [this](const peer_id &id) { return find(id); }, memory_);
       if (!in) {
         complain(from, in.error());
         return;
@@ -307,8 +308,9 @@ void post::asked(request_id request, message parts) {
   if (!in)
     hub_->answer(request, encode(host_parcel{tool_answer{false, in.error().message}}));
   else if (!staff_.directory)
-    hub_->answer(request, encode(host_parcel{tool_answer{
-                              false, "this process is not the directory: name directory.endpoint"}}));
+    hub_->answer(request,
+                 encode(host_parcel{tool_answer{
+                     false, "this process is not the directory: name directory.endpoint"}}));
   else
     caf::anon_send(staff_.directory, tool_mail{request, std::move(*in)});
 }
@@ -317,8 +319,7 @@ void post::link_changed(link_id link, link_state state, const std::string &why) 
   const std::lock_guard lock(mutex_);
   const auto known = process_of_.find(link);
   if (known != process_of_.end() && staff_.host)
-    caf::anon_send(staff_.host,
-                   link_event{known->second.first, known->second.second, state, why});
+    caf::anon_send(staff_.host, link_event{known->second.first, known->second.second, state, why});
 }
 
 void post::room_came(link_id) {

@@ -24,8 +24,8 @@ packer::packer(caf::actor_config &config, const actor_context &context, packer_o
       supervisor_(std::move(supervisor)), counters_(std::move(counters)) {}
 
 caf::behavior packer::make_behavior() {
-  return {on(&packer::take_bin), on(&packer::store),      on(&packer::gather_bin),
-          on(&packer::give),     on(&packer::forget),     on(&packer::look_again),
+  return {on(&packer::take_bin), on(&packer::store),  on(&packer::gather_bin),
+          on(&packer::give),     on(&packer::forget), on(&packer::look_again),
           on(&packer::finish)};
 }
 
@@ -130,8 +130,8 @@ void packer::fetch(job &work) {
   work.number = ++last_number_;
   work.missing = work.needed.size();
   for (std::size_t i = 0; i < work.needed.size(); ++i)
-    tell(work.order.groups[i].assembler, fetch_episodes{work.order.groups[i].group, work.needed[i],
-                                                        self_of(*this), work.number});
+    tell(work.order.groups[i].assembler,
+         fetch_episodes{work.order.groups[i].group, work.needed[i], self_of(*this), work.number});
   if (work.missing == 0) // a dummy that draws on nothing
     send(this, bin_fetched{work.number});
 }
@@ -149,9 +149,9 @@ void packer::store(const episodes_fetched &in) {
     if (work.order.groups[i].group != in.group)
       continue;
     if (in.episodes.size() != work.needed[i].size() || !work.groups[i].episodes.empty()) {
-      give_up({errc::conflict, fmt::format("{} episodes of group {} came, {} were asked for",
-                                           in.episodes.size(), in.group.ordinal,
-                                           work.needed[i].size())});
+      give_up({errc::conflict,
+               fmt::format("{} episodes of group {} came, {} were asked for", in.episodes.size(),
+                           in.group.ordinal, work.needed[i].size())});
       return;
     }
     for (std::size_t k = 0; k < in.episodes.size(); ++k)

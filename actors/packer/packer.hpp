@@ -40,8 +40,8 @@ private:
     pack_bin order;
     std::vector<std::vector<std::uint32_t>> needed; ///< episodes, by group of the plan
     std::vector<fetched_group> groups;
-    std::uint64_t number = 0;  ///< stands in the questions; 0: waiting
-    std::size_t missing = 0;   ///< groups whose episodes have not come
+    std::uint64_t number = 0; ///< stands in the questions; 0: waiting
+    std::size_t missing = 0;  ///< groups whose episodes have not come
   };
   struct gathered {
     message parts;

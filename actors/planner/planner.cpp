@@ -14,10 +14,12 @@ planner::planner(caf::actor_config &config, const actor_context &context, planne
       supervisor_(std::move(supervisor)), counters_(std::move(counters)) {}
 
 caf::behavior planner::make_behavior() {
-  return {on(&planner::take_scored),  on(&planner::take_tombstone), on(&planner::take_wish),
-          on(&planner::take_end),     on(&planner::take_staged),    on(&planner::take_trained),
-          on(&planner::stop),         on(&planner::take_up),        on(&planner::take_down),
-          on(&planner::take_draining), on(&planner::hear)};
+  return {on(&planner::take_scored), on(&planner::take_tombstone),
+          on(&planner::take_wish),   on(&planner::take_end),
+          on(&planner::take_staged), on(&planner::take_trained),
+          on(&planner::stop),        on(&planner::take_up),
+          on(&planner::take_down),   on(&planner::take_draining),
+          on(&planner::hear)};
 }
 
 void planner::on_exit() {
@@ -36,8 +38,8 @@ void planner::take_up(const peer_up &in) {
     if (place && *place < size)
       list[*place] = in.who;
     else
-      give_up({errc::bad_value, fmt::format("{} is none of the {} that the config has",
-                                            in.who.id().name, size)});
+      give_up({errc::bad_value,
+               fmt::format("{} is none of the {} that the config has", in.who.id().name, size)});
   };
   if (in.what == role::env_reader) {
     put(readers_, options_.readers);
@@ -344,8 +346,8 @@ void planner::take_staged(const step_staged &in) {
   const auto found = steps_.find(in.step);
   if (found == steps_.end() || in.rank >= feeders_.size() || !are_planned(found->second, in) ||
       !found->second.staged.emplace(in.rank, in.digests).second) {
-    give_up({errc::conflict, fmt::format("rank {} staged step {}, which is not to be staged",
-                                         in.rank, in.step)});
+    give_up({errc::conflict,
+             fmt::format("rank {} staged step {}, which is not to be staged", in.rank, in.step)});
     return;
   }
   std::erase_if(found->second.bins, [&](const auto &bin) { return bin.first.rank == in.rank; });
@@ -357,8 +359,8 @@ void planner::take_staged(const step_staged &in) {
 
 /// Whether a rank has staged the micro batches that it was given, and no others.
 bool planner::are_planned(const step_state &step, const step_staged &in) {
-  const auto mine = std::ranges::count_if(
-      step.bins, [&](const auto &bin) { return bin.first.rank == in.rank; });
+  const auto mine =
+      std::ranges::count_if(step.bins, [&](const auto &bin) { return bin.first.rank == in.rank; });
   std::uint32_t index = 0;
   return std::cmp_equal(in.digests.size(), mine) &&
          std::ranges::all_of(in.digests, [&](const auto &one) {
@@ -417,8 +419,8 @@ void planner::take_trained(const step_trained &in) {
     return;
   const auto found = steps_.find(in.step);
   if (found == steps_.end() || !found->second.committed || in.rank >= feeders_.size()) {
-    give_up({errc::conflict, fmt::format("rank {} trained step {}, which is not committed", in.rank,
-                                         in.step)});
+    give_up({errc::conflict,
+             fmt::format("rank {} trained step {}, which is not committed", in.rank, in.step)});
     return;
   }
   auto &step = found->second;
@@ -455,9 +457,8 @@ void planner::show_wait() {
   for (const auto &[number, step] : steps_) {
     if (step.committed && step.trained.size() == feeders_.size())
       continue;
-    const auto rank = step.committed
-                          ? missing([&](auto one) { return step.trained.contains(one); })
-                          : missing([&](auto one) { return step.staged.contains(one); });
+    const auto rank = step.committed ? missing([&](auto one) { return step.trained.contains(one); })
+                                     : missing([&](auto one) { return step.staged.contains(one); });
     if (step.committed)
       waits.set(name(), fmt::format("trained {} {}", number, rank),
                 fmt::format("rank {} to train step {}", rank, number),
@@ -471,7 +472,8 @@ void planner::show_wait() {
   if (finished_) {
     waits.clear(name());
   } else if (has_batch()) {
-    const bool packers = std::ranges::any_of(packers_, [](const auto &one) { return !one.draining; });
+    const bool packers =
+        std::ranges::any_of(packers_, [](const auto &one) { return !one.draining; });
     waits.set(name(), packers ? "ranks" : "a packer",
               packers ? fmt::format("{} ranks to register", options_.plan.ranks) : "a packer",
               packers ? "trainer" : "packer");

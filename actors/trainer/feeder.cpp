@@ -27,8 +27,8 @@ void feeder::expect(const stage_step &in) {
 void feeder::take_offer(const micro_batch_ready &in) {
   const auto [number, rank, index] = in.bin;
   if (rank != options_.rank) {
-    give_up({errc::conflict, fmt::format("rank {} got a micro batch of rank {}", options_.rank,
-                                         rank)});
+    give_up(
+        {errc::conflict, fmt::format("rank {} got a micro batch of rank {}", options_.rank, rank)});
     return;
   }
   if (number <= last_committed_ || steps_[number].here.contains(index)) {
@@ -184,8 +184,8 @@ void feeder::stage_if_complete(std::uint64_t number) {
 
 void feeder::commit(const commit_step &in) {
   if (in.step != last_committed_ + 1 || !steps_.contains(in.step)) {
-    give_up({errc::conflict, fmt::format("step {} is committed after step {}", in.step,
-                                         last_committed_)});
+    give_up({errc::conflict,
+             fmt::format("step {} is committed after step {}", in.step, last_committed_)});
     return;
   }
   last_committed_ = in.step;
