@@ -44,8 +44,8 @@ struct group_info {
 /// From the reader to itself: go on with the next records.
 struct read_more {};
 
-/// From the planner to every reader, control: groups with an ordinal below `below` may begin. Groups
-/// that have begun always go on. `below` never falls.
+/// From the planner to every reader, control: groups with an ordinal below `below` may begin.
+/// Groups that have begun always go on. `below` never falls.
 struct permit {
   std::uint64_t below;
 };
@@ -376,7 +376,8 @@ struct parcel {
 namespace detail {
 template <class Message, class Variant> inline constexpr bool is_in = false;
 template <class Message, class... Kinds>
-inline constexpr bool is_in<Message, std::variant<Kinds...>> = (std::same_as<Message, Kinds> || ...);
+inline constexpr bool is_in<Message, std::variant<Kinds...>> = (std::same_as<Message, Kinds> ||
+                                                                ...);
 } // namespace detail
 
 /// Whether a message may go to an actor of another process.

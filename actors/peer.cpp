@@ -26,8 +26,7 @@ std::optional<role> role_of(std::string_view name) noexcept {
 std::optional<std::uint32_t> number_in(std::string_view name) noexcept {
   const auto digits = name.substr(name.rfind('-') + 1);
   std::uint32_t value = 0;
-  const auto [end, problem] =
-      std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  const auto [end, problem] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   if (digits.size() == name.size() || problem != std::errc{} ||
       end != digits.data() + digits.size())
     return std::nullopt;

@@ -45,9 +45,8 @@ public:
         trainer_peers{planner_, supervisor_}, parts_.counters);
     const auto feeds = system_.spawn<feeder>(
         parts_.context,
-        feeder_options{.rank = spec.number,
-                       .memory_limit = config_.memory_limit,
-                       .noticed = parts_.noticed},
+        feeder_options{
+            .rank = spec.number, .memory_limit = config_.memory_limit, .noticed = parts_.noticed},
         feeder_peers{planner_, trains, supervisor_}, parts_.counters);
     add("feeder", role::trainer, fmt::format("feeder-{}", spec.number), feeds);
     stage("trainer").actors.push_back(trains);

@@ -205,15 +205,16 @@ struct process_staff {
 /// Spawns stages and staff, and makes them known to each other and to the post.
 result<process_staff> start(caf::actor_system &system, const caf::actor &supervising,
                             const std::shared_ptr<post> &office, process_entry entry,
-                            const std::string &directory_key, process_parts &parts, pipeline &stages) {
+                            const std::string &directory_key, process_parts &parts,
+                            pipeline &stages) {
   const auto &config = *parts.config;
   const auto &context = parts.stages.context;
   const rendezvous ranks(config, office, host_of(office->endpoint()));
   parts.stages.join = [&](std::uint32_t rank) { return ranks.join(rank); };
   parts.stages.noticed = ranks.ear();
-  auto started = start_actors(system, parts.process.actors,
-                              parts.plans ? peer() : office->find({"planner", 0}), supervising,
-                              parts.stages);
+  auto started =
+      start_actors(system, parts.process.actors,
+                   parts.plans ? peer() : office->find({"planner", 0}), supervising, parts.stages);
   if (!started)
     return tl::unexpected(std::move(started).error());
   stages = std::move(*started);
@@ -304,8 +305,8 @@ std::function<void()> watch(const process_parts &parts, std::string directory_en
       if (auto loaded = load_keys(curve_folder))
         keys = std::move(*loaded);
     status_answer who;
-    const auto parts_of_answer = ask(where, key, keys, id, encode(host_parcel{status_question{}}),
-                                     std::chrono::seconds(2));
+    const auto parts_of_answer =
+        ask(where, key, keys, id, encode(host_parcel{status_question{}}), std::chrono::seconds(2));
     if (parts_of_answer)
       if (auto read = decode_host(*parts_of_answer))
         if (auto *answer = std::get_if<status_answer>(&read->what))
@@ -317,8 +318,8 @@ std::function<void()> watch(const process_parts &parts, std::string directory_en
   };
 }
 
-/// Binds. The socket of a run that is alone is for tools: if the state folder's path is too long for
-/// one, a port of this machine serves as well.
+/// Binds. The socket of a run that is alone is for tools: if the state folder's path is too long
+/// for one, a port of this machine serves as well.
 status open(post &office, hub_options sockets, bool alone) {
   if (const auto where = endpoint::parse(sockets.bind); alone && !where) {
     log::warn("{}", where.error().message);

@@ -25,9 +25,10 @@ void supervisor::listen(std::chrono::milliseconds patience) {
   self_->receive(
       [&](const step_done &in) {
         if (in.report.assemblers_must_carry != 0)
-          shown_.line(fmt::format("limits: all assemblers together hold up to {:.1f} MB "
-                                  "(planner.lookahead + 2 steps and planner.max_open_groups groups)",
-                                  static_cast<double>(in.report.assemblers_must_carry) * 1e-6));
+          shown_.line(
+              fmt::format("limits: all assemblers together hold up to {:.1f} MB "
+                          "(planner.lookahead + 2 steps and planner.max_open_groups groups)",
+                          static_cast<double>(in.report.assemblers_must_carry) * 1e-6));
         shown_.line(line_of(in.report));
         state_.steps.push_back(in.report);
       },
@@ -43,7 +44,7 @@ void supervisor::listen(std::chrono::milliseconds patience) {
         if (state_.finished)
           return;
         if (state_.failure && state_.failure->code == errc::peer_lost)
-          state_.failure.reset(); // an echo of this
+          state_.failure.reset();     // an echo of this
         state_.names_the_lost = true; // by order, too: there is nothing more to wait for
         state_.finished = true;
         state_.told_to_end = in.ordered;
@@ -60,15 +61,15 @@ void supervisor::listen(std::chrono::milliseconds patience) {
       [&](const caf::down_msg &in) {
         if (!state_.finished && !state_.failure)
           state_.fail_with({errc::peer_lost, fmt::format("{} ended: {}", names_[in.source],
-                                                       caf::to_string(in.reason))});
+                                                         caf::to_string(in.reason))});
       },
       caf::after(patience) >> [] {});
 }
 
 void supervisor::take_failure(const run_failed &in) {
-  state_.fail_with(in.who.empty() ? in.what
-                                  : error{in.what.code, fmt::format("{}: {}", in.who,
-                                                                    in.what.message)});
+  state_.fail_with(in.who.empty()
+                       ? in.what
+                       : error{in.what.code, fmt::format("{}: {}", in.who, in.what.message)});
 }
 
 /// In the planner's process a signal stops the run; elsewhere it drains what can be drained.

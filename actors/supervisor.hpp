@@ -28,9 +28,9 @@ struct run_state {
   std::optional<error> failure;
   std::string interrupted;
   bool names_the_lost = false; ///< `failure` says who is gone
-  bool finished = false;  ///< the planner has, or the process is told to end
+  bool finished = false;       ///< the planner has, or the process is told to end
   bool told_to_end = false;
-  bool drained_out = false; ///< the process leaves a run that goes on
+  bool drained_out = false;            ///< the process leaves a run that goes on
   std::vector<process_report> reports; ///< of other processes
   bool others_ended = false;
 

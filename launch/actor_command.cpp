@@ -80,9 +80,8 @@ result<actor_spec> trainer_of(const actor_request &request, const run_config &co
 }
 
 /// One actor of each role; of several roles without a name, as many as the config says.
-result<std::vector<actor_spec>> actors_of(const actor_request &request,
-                                          const std::vector<role> &wanted,
-                                          const run_config &config) {
+result<std::vector<actor_spec>>
+actors_of(const actor_request &request, const std::vector<role> &wanted, const run_config &config) {
   std::vector<actor_spec> out;
   const bool all = wanted.size() > 1 && request.name.empty() && !request.rank;
   if (all) {
@@ -131,8 +130,7 @@ int actor_command(const actor_request &request) {
     json = *std::move(file);
   }
   process_options process;
-  process.directory =
-      std::find(wanted->begin(), wanted->end(), role::directory) != wanted->end();
+  process.directory = std::find(wanted->begin(), wanted->end(), role::directory) != wanted->end();
   process.name = process.directory ? "directory" : actors->front().name;
   process.actors = *std::move(actors);
   process.config_digest = shared_config_digest(*config).hex();

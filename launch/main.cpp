@@ -10,8 +10,8 @@
 
 #include <CLI/CLI.hpp>
 
-#include "launch/attach_commands.hpp"
 #include "launch/actor_command.hpp"
+#include "launch/attach_commands.hpp"
 #include "launch/commands.hpp"
 #include "launch/run_command.hpp"
 #include "launch/terminal.hpp"
@@ -246,8 +246,8 @@ private:
   std::vector<std::string_view> commands() const {
     std::vector<std::string_view> names;
     for (const CLI::App *each :
-         {run_cli_, actor_cli_, import_cli_, synth_cli_, inspect_cli_, conform_cli_, config_cli_, keygen_cli_,
-          status_cli_, why_cli_, top_cli_, drain_cli_})
+         {run_cli_, actor_cli_, import_cli_, synth_cli_, inspect_cli_, conform_cli_, config_cli_,
+          keygen_cli_, status_cli_, why_cli_, top_cli_, drain_cli_})
       names.push_back(each->get_name());
     return names;
   }

@@ -11,9 +11,9 @@ namespace millrace {
 /// What the program's exit code says. 75 (a restart is wanted) comes with recovery.
 enum exit_code : int {
   exit_ok = 0,
-  exit_failed = 1, ///< the work was begun and failed
+  exit_failed = 1,   ///< the work was begun and failed
   exit_restart = 75, ///< the process is to be started again (EX_TEMPFAIL)
-  exit_misuse = 2, ///< it was not begun: bad use, bad config, a file that is not there
+  exit_misuse = 2,   ///< it was not begun: bad use, bad config, a file that is not there
 };
 
 /// Before anything is opened: gives 0, 1 and 2 a descriptor if the parent closed them (the next

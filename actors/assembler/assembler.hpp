@@ -56,8 +56,8 @@ private:
     std::map<std::uint32_t, member> members; ///< by place in the group
     std::uint32_t done = 0;
     bool complete = false;
-    frame header;          ///< complete: until the planner has the group
-    peer scorer;           ///< who was asked; none: nobody is there, or a tombstone went instead
+    frame header; ///< complete: until the planner has the group
+    peer scorer;  ///< who was asked; none: nobody is there, or a tombstone went instead
   };
   struct scorer_state {
     peer who;

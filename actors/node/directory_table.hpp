@@ -42,8 +42,8 @@ public:
   directory_table(directory_options options, time_point now);
 
   enum class registration : std::uint8_t {
-    added,     ///< not known before, a new incarnation, or back from gone: send it view()
-    renewed,   ///< known
+    added,      ///< not known before, a new incarnation, or back from gone: send it view()
+    renewed,    ///< known
     superseded, ///< a larger incarnation has the name, or this one has left: it is to end
     given_up    ///< others took it for lost, and do its work: it is to start again
   };

@@ -45,10 +45,10 @@ struct others_ended {
 };
 
 struct host_options {
-  process_entry entry;               ///< of this process; the endpoint is filled in
-  std::string directory_process;     ///< name under which the directory's process is known here
+  process_entry entry;           ///< of this process; the endpoint is filled in
+  std::string directory_process; ///< name under which the directory's process is known here
   std::string directory_endpoint;
-  std::string directory_key;         ///< public CURVE key; empty without CURVE
+  std::string directory_key; ///< public CURVE key; empty without CURVE
   std::chrono::milliseconds lease{10'000};
   std::function<process_status()> status;
   bool has_directory = false; ///< in this process
@@ -80,7 +80,7 @@ private:
   struct neighbour {
     process_entry entry;
     link_state link = link_state::down;
-    clock::time_point link_since; ///< of `link`
+    clock::time_point link_since;   ///< of `link`
     std::uint64_t confirmed_by = 0; ///< incarnation of the directory that spoke of it last
     bool said_gone = false;         ///< by the directory
     bool draining = false;
@@ -127,7 +127,7 @@ private:
   link_state directory_link_ = link_state::down;
   clock::time_point directory_link_since_ = clock::now();
   std::chrono::milliseconds patience_{0}; ///< until the next line about a missing directory
-  std::set<std::string> not_drained_; ///< actors that still have work
+  std::set<std::string> not_drained_;     ///< actors that still have work
   bool draining_ = false;
   bool over_ = false;
   bool hungry_ = false;

@@ -143,9 +143,9 @@ template <class Table> constexpr wire::HostMessage type_of(Offset<Table>) {
 // ---- in
 
 constexpr std::array<std::string_view, std::variant_size_v<variant_type>> names{
-    "process_alive",  "directory_view",  "process_leaves", "drain_process",  "end_run",
-    "process_report", "status_question", "status_answer",  "drain_question", "tool_answer",
-    "process_lost"};
+    "process_alive",  "directory_view", "process_leaves",  "drain_process",
+    "end_run",        "process_report", "status_question", "status_answer",
+    "drain_question", "tool_answer",    "process_lost"};
 
 process_entry entry_of(field_reader &in, const wire::ProcessEntry *given) {
   const auto *entry = in.required(given, "entry");

@@ -144,7 +144,8 @@ struct tool_answer {
 /// The order is that of wire::HostMessage: append only.
 struct host_parcel {
   std::variant<process_alive, directory_view, process_leaves, drain_process, end_run,
-               process_report, status_question, status_answer, drain_question, tool_answer, process_lost>
+               process_report, status_question, status_answer, drain_question, tool_answer,
+               process_lost>
       what;
 };
 

@@ -54,8 +54,8 @@ public:
 
   /// Who gets what is not for a stage. Before open().
   struct staff {
-    caf::actor host;      ///< host_mail, link_event
-    caf::actor directory; ///< host_mail, tool_mail; none: tools are told so
+    caf::actor host;       ///< host_mail, link_event
+    caf::actor directory;  ///< host_mail, tool_mail; none: tools are told so
     caf::actor supervisor; ///< run_failed of what cannot be read
   };
   void employ(staff who);

@@ -34,8 +34,7 @@ std::string bind_of(const run_config &config, const process_options &process,
 } // namespace
 
 result<hub_options> hub_options_of(const run_config &config, const process_options &process,
-                                   const std::filesystem::path &state,
-                                   const actor_context &context,
+                                   const std::filesystem::path &state, const actor_context &context,
                                    std::shared_ptr<memory_meter> memory) {
   hub_options out;
   out.bind = bind_of(config, process, state);
@@ -50,8 +49,8 @@ result<hub_options> hub_options_of(const run_config &config, const process_optio
       return tl::unexpected(std::move(keys).error());
     out.curve = std::move(*keys);
   }
-  out.self = {config.id,           process.name,    {}, context.incarnation,
-              process.program, process.config_digest};
+  out.self = {config.id,           process.name,    {},
+              context.incarnation, process.program, process.config_digest};
   if (process.directory)
     out.self.roles.emplace_back(to_string(role::directory));
   for (const auto &actor : process.actors)
@@ -92,19 +91,26 @@ process_status status_source::operator()() const {
   out.limit = memory_limit;
   out.peak_rss = peak_rss();
   const auto &c = *counters;
-  out.counters = {{"episodes", c.episodes},         {"tokens", c.tokens},
-                  {"groups", c.groups},             {"groups_scored", c.groups_scored},
-                  {"rejected", c.rejected},         {"duplicates", c.duplicates},
-                  {"repeats", c.repeats},           {"steps_cut", c.steps_cut},
-                  {"steps_trained", c.steps_trained}, {"wire_bytes", c.wire_bytes}};
+  out.counters = {{"episodes", c.episodes},
+                  {"tokens", c.tokens},
+                  {"groups", c.groups},
+                  {"groups_scored", c.groups_scored},
+                  {"rejected", c.rejected},
+                  {"duplicates", c.duplicates},
+                  {"repeats", c.repeats},
+                  {"steps_cut", c.steps_cut},
+                  {"steps_trained", c.steps_trained},
+                  {"wire_bytes", c.wire_bytes}};
   if (const auto here = office.lock()) {
     const auto stats = here->stats();
     out.in_flight = stats.in_flight_bytes;
-    for (const auto &[name, value] :
-         {std::pair{"bytes_sent", stats.bytes_sent}, {"bytes_received", stats.bytes_received},
-          {"link_repeats", stats.repeats}, {"link_garbage", stats.garbage},
-          {"link_refusals", stats.refusals}, {"link_auth_failures", stats.auth_failures},
-          {"over_limit_bytes", stats.over_limit_bytes}})
+    for (const auto &[name, value] : {std::pair{"bytes_sent", stats.bytes_sent},
+                                      {"bytes_received", stats.bytes_received},
+                                      {"link_repeats", stats.repeats},
+                                      {"link_garbage", stats.garbage},
+                                      {"link_refusals", stats.refusals},
+                                      {"link_auth_failures", stats.auth_failures},
+                                      {"over_limit_bytes", stats.over_limit_bytes}})
       out.counters.push_back({name, value});
   }
   std::erase_if(out.counters, [](const auto &one) { return one.value == 0; });

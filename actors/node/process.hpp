@@ -18,8 +18,7 @@ inline constexpr std::string_view directory_process = "directory";
 /// Where and as whom a process opens its sockets. Errors: those of load_keys.
 /// @param state its state folder: for "ipc" endpoints.
 result<hub_options> hub_options_of(const run_config &config, const process_options &process,
-                                   const std::filesystem::path &state,
-                                   const actor_context &context,
+                                   const std::filesystem::path &state, const actor_context &context,
                                    std::shared_ptr<memory_meter> memory);
 
 /// What the directory is to know of a process: its name, its actors, its key.

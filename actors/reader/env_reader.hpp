@@ -21,7 +21,7 @@ struct env_reader_options {
   std::uint32_t index = 0; ///< takes the groups with ordinal mod count = index
   std::uint32_t count = 1;
   std::uint64_t memory_limit = UINT64_MAX; ///< bytes held above which it reads only when hungry
-  std::uint32_t vocab_size = 0; ///< ids must be below it
+  std::uint32_t vocab_size = 0;            ///< ids must be below it
   double pace = 0;   ///< groups a second over all readers; 0: as fast as the permits allow
   group_sizes sizes; ///< what the config says of them
 };
@@ -43,8 +43,8 @@ struct env_reader_peers {
 ///
 /// All frames of a group go to one assembler, that with the most room when the group begins, until
 /// the planner says that the group is settled, or the assembler is gone: then everything that was
-/// sent of the group goes to another. What fails a check is rejected: it goes to the quarantine file, and to the assembler as a refused episode if
-/// the record says which episode it was.
+/// sent of the group goes to another. What fails a check is rejected: it goes to the quarantine
+/// file, and to the assembler as a refused episode if the record says which episode it was.
 class env_reader : public stage_actor {
 public:
   env_reader(caf::actor_config &config, const actor_context &context, env_reader_options options,

@@ -26,7 +26,7 @@ void scorer::score(const group_complete &in) {
   }();
   if (!annotations) {
     tell(peers_.planner, group_tombstone{in.group, in.header, tombstone_reason::unscored,
-                                   annotations.error().message, in.assembler});
+                                         annotations.error().message, in.assembler});
     return;
   }
   counters_->stages.score.bytes += in.header.size() + annotations->size();

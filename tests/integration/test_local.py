@@ -170,7 +170,7 @@ class Ends(Case):
         self.assertNotEqual(os.listdir(self.temporary), [])
 
     def test_a_lost_scorer_of_two_does_not_end_the_run(self):
-        done = self.local("c.toml", "--scale", "scorer=2", deadline="1", fails="scorer-1", expected="scorer-1 scorer-0")
+        done = self.local("c.toml", "--scale", "scorer=2", deadline="4", fails="scorer-1", expected="scorer-1 scorer-0")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("scorer-1 failed", done.stderr)
 
@@ -178,7 +178,7 @@ class Ends(Case):
         for name in ("trainer-0", "scorer-0", "env-reader-0"):
             for each in self.calls.iterdir():
                 each.unlink()
-            done = self.local("c.toml", deadline="1", fails=name, waits="1")
+            done = self.local("c.toml", deadline="4", fails=name, waits="1")
             self.assertEqual(done.returncode, 1, done.stderr)
             self.assertIn(f"{name} failed", done.stderr)
             self.assertEqual((self.calls / "signals").read_text(), "SIGTERM\n")

@@ -92,9 +92,7 @@ private:
   }
   process_leaves one(std::type_identity<process_leaves>) { return {text(1), number()}; }
   drain_process one(std::type_identity<drain_process>) { return {}; }
-  end_run one(std::type_identity<end_run>) {
-    return {text(), pick(0, 1) == 1};
-  }
+  end_run one(std::type_identity<end_run>) { return {text(), pick(0, 1) == 1}; }
   process_lost one(std::type_identity<process_lost>) { return {text(1), number()}; }
   process_report one(std::type_identity<process_report>) { return {text(1), text()}; }
   status_question one(std::type_identity<status_question>) { return {}; }

@@ -157,7 +157,7 @@ struct bad_day {
     else if (what < 88)
       two.proxy.stall(stalled = !stalled);
     else if (what < 92)
-      two.b.log.keep(random.chance(50)); // memory is full, or free
+      two.b.log.keep(random.chance(50));     // memory is full, or free
     else if (!stalled && !two.b.log.keeps()) // else it may be right that nothing comes
       BOOST_REQUIRE(two.b.log.wait_for(sent.size() * 3 / 4));
   }
