@@ -41,6 +41,11 @@ public:
             assembler_peers peers, std::shared_ptr<run_counters> counters);
 
   caf::behavior make_behavior() override;
+  /// Lets go of other actors, who may hold this one: a ring would never be destroyed.
+  void on_exit() override {
+    groups_.clear();
+    scorers_.clear();
+  }
 
 private:
   /// An episode on its way: frames until its end is there, then a member of its group.

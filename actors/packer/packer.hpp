@@ -33,6 +33,11 @@ public:
          peer supervisor, std::shared_ptr<run_counters> counters);
 
   caf::behavior make_behavior() override;
+  /// Lets go of other actors, who may hold this one: a ring would never be destroyed.
+  void on_exit() override {
+    jobs_.clear();
+    gathered_.clear();
+  }
 
 private:
   struct job {

@@ -52,6 +52,11 @@ public:
              std::shared_ptr<quarantine> refused);
 
   caf::behavior make_behavior() override;
+  /// Lets go of other actors, who may hold this one: a ring would never be destroyed.
+  void on_exit() override {
+    groups_ = group_table({}, {});
+    assemblers_.clear();
+  }
 
 private:
   enum class state : std::uint8_t { reading, waiting, ended };

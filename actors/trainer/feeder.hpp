@@ -37,6 +37,8 @@ public:
          feeder_peers peers, std::shared_ptr<run_counters> counters);
 
   caf::behavior make_behavior() override;
+  /// Lets go of other actors, who may hold this one: a ring would never be destroyed.
+  void on_exit() override { steps_.clear(); }
 
 private:
   struct entry {
