@@ -31,7 +31,7 @@ status lane_sender::begin(std::uint64_t received_id, std::uint64_t credit) {
     return fail(errc::conflict, "it received up to {} and says {}: it has forgotten this process",
                 first_ - 1, received_id);
   number_ = again_ = 0;
-  used_ = on_the_way_ = 0;
+  used_ = spent_ = on_the_way_ = 0;
   credit_ = credit;
   open_ = true;
   return received(received_id);
@@ -45,6 +45,7 @@ status lane_sender::received(std::uint64_t id) {
     bytes_ -= sent_.front().bytes;
     if (again_ > 0) { // else it was received in an earlier session
       on_the_way_ -= sent_.front().bytes;
+      spent_ -= sent_.front().asked_for ? 0 : sent_.front().bytes;
       --again_;
     }
     sent_.pop_front();
@@ -59,8 +60,10 @@ bool lane_sender::may_send(const outgoing &what) const noexcept {
 void lane_sender::account(outgoing &what, time now) {
   ++number_;
   ++again_;
-  if (!what.asked_for)
+  if (!what.asked_for) {
     used_ += what.bytes;
+    spent_ += what.bytes;
+  }
   on_the_way_ += what.bytes;
   what.deadline =
       now + pace_.timeout + std::chrono::milliseconds(on_the_way_ * 1000 / pace_.min_rate);
@@ -105,7 +108,8 @@ std::uint64_t lane_sender::wanted() const noexcept {
   const outgoing *what = again_ < sent_.size() ? &sent_[again_]
                          : waiting_.empty()    ? nullptr
                                                : &waiting_.front();
-  return what == nullptr || may_send(*what) ? 0 : used_ + what->bytes;
+  const bool asks = what != nullptr && !may_send(*what) && spent_ <= what->bytes;
+  return asks ? used_ + what->bytes : 0;
 }
 
 std::optional<lane_sender::time> lane_sender::deadline() const {

@@ -67,7 +67,8 @@ public:
   /// Of the message that next() gave last.
   std::uint64_t number() const noexcept { return number_; }
 
-  /// Credit that the next message lacks, absolute in this session; 0 if none waits for credit.
+  /// Credit to ask for, absolute in this session: what the next message lacks. 0 if none waits, or
+  /// if more than its size is on the way with credit: the arrival of that may bring it unasked.
   std::uint64_t wanted() const noexcept;
   /// Credit not used yet. Unit: bytes.
   std::uint64_t credit_left() const noexcept { return open_ ? credit_ - used_ : 0; }
@@ -96,6 +97,7 @@ private:
   std::deque<outgoing> waiting_, asked_;
   std::uint64_t number_ = 0; ///< of the last message of this session
   std::uint64_t credit_ = 0, used_ = 0;
+  std::uint64_t spent_ = 0; ///< of used_: not received
   std::uint64_t pushed_ = 0;
   std::uint64_t waiting_bytes_ = 0;
   std::uint64_t bytes_ = 0, on_the_way_ = 0; ///< on_the_way_: sent in this session, not received

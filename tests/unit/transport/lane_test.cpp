@@ -55,11 +55,28 @@ BOOST_AUTO_TEST_CASE(credit_bounds_what_leaves) {
   auto one = data_lane(250, 4, 100);
   BOOST_TEST((leave(one) == ids{1, 2}));
   BOOST_TEST(one.credit_left() == 50U);
-  BOOST_TEST(one.wanted() == 300U);
   one.credit(300);
   BOOST_TEST((leave(one) == ids{3}));
   one.credit(1); // older news
-  BOOST_TEST(one.wanted() == 400U);
+  BOOST_TEST(one.credit_left() == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(credit_is_asked_for_when_no_more_than_the_next_message_is_on_the_way) {
+  auto one = data_lane(250, 4, 100);
+  leave(one);
+  BOOST_TEST(one.wanted() == 0U);
+  BOOST_REQUIRE(one.received(1));
+  BOOST_TEST(one.wanted() == 300U);
+  one.credit(300);
+  leave(one);
+  BOOST_TEST(one.wanted() == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(what_was_asked_for_does_not_keep_others_from_asking_for_credit) {
+  auto one = data_lane(0, 1, 100);
+  one.push(of(500), true);
+  leave(one);
+  BOOST_TEST(one.wanted() == 100U);
 }
 
 BOOST_AUTO_TEST_CASE(what_was_asked_for_passes_what_lacks_credit) {
