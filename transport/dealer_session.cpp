@@ -41,7 +41,9 @@ dealer_session &dealer_session::operator=(dealer_session &&other) noexcept {
     heard_ = other.heard_;
     socket_descriptor_ = other.socket_descriptor_;
     monitor_descriptor_ = other.monitor_descriptor_;
+    socket_ready_ = other.socket_ready_;
     monitor_ready_ = other.monitor_ready_;
+    sent_ = other.sent_;
   }
   return *this;
 }
@@ -53,7 +55,11 @@ void dealer_session::close() noexcept {
 }
 
 std::optional<link_header> dealer_session::receive(time now, std::uint64_t &garbage) {
-  while (auto in = millrace::receive(socket_, 0)) {
+  while (socket_ready_) {
+    const auto in = millrace::receive(socket_, 0);
+    socket_ready_ = in.has_value();
+    if (!in)
+      break;
     const std::span bytes(in->header.data<std::byte>(), in->header.size());
     auto header = parse_link_header(bytes, in->too_many ? 1 : 0);
     const bool any = header && header->kind == link_kind::refusal && header->session == 0;
@@ -64,6 +70,12 @@ std::optional<link_header> dealer_session::receive(time now, std::uint64_t &garb
     ++garbage;
   }
   return std::nullopt;
+}
+
+bool dealer_session::has_input() {
+  if (std::exchange(sent_, false) && !socket_ready_)
+    socket_ready_ = millrace::has_input(socket_);
+  return socket_ready_ || monitor_ready_;
 }
 
 std::optional<std::string> dealer_session::lost() {

@@ -34,6 +34,7 @@ public:
   time heard() const noexcept { return heard_; } ///< when a message came last, or it was opened
 
   bool send(const link_header &header, const message &parts = {}) {
+    sent_ = true;
     return millrace::send(socket_, {}, encode(header, parts.size()), parts);
   }
   /// The next header from the peer. What cannot be read is left out, and counted in `garbage`.
@@ -44,10 +45,11 @@ public:
   /// For the system's poll().
   int socket_descriptor() const noexcept { return socket_descriptor_; }
   int monitor_descriptor() const noexcept { return monitor_descriptor_; }
-  /// The second one can be read.
+  /// They can be read.
+  void socket_is_ready() noexcept { socket_ready_ = true; }
   void monitor_is_ready() noexcept { monitor_ready_ = true; }
   /// To be asked before waiting, after anything was done with it, being made included.
-  bool has_input() { return monitor_ready_ || millrace::has_input(socket_); }
+  bool has_input();
 
 private:
   dealer_session(zmq::socket_t socket, socket_monitor monitor, std::uint64_t number, time now)
@@ -62,7 +64,8 @@ private:
   bool welcomed_ = false;
   time heard_;
   int socket_descriptor_, monitor_descriptor_;
-  bool monitor_ready_ = true;
+  bool socket_ready_ = true, monitor_ready_ = true; ///< not found empty since they were signalled
+  bool sent_ = true;                                ///< since it was asked for input
 };
 
 } // namespace millrace

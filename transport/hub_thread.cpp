@@ -173,6 +173,8 @@ void hub::thread::poll() {
   ::poll(polled_.data(), polled_.size(), patience(std::chrono::steady_clock::now()));
   if (polled_[0].revents != 0)
     wake_->clear();
+  if (polled_[1].revents != 0)
+    inbox_->socket_is_ready();
   if (polled_[2].revents != 0)
     inbox_->read_monitor();
   auto at = first;
@@ -180,6 +182,8 @@ void hub::thread::poll() {
     for (const auto where : {lane::control, lane::data})
       if (auto *session = one.what->session(where); session != nullptr) {
         one.dirty = one.dirty || polled_[at].revents != 0 || polled_[at + 1].revents != 0;
+        if (polled_[at].revents != 0)
+          session->socket_is_ready();
         if (polled_[at + 1].revents != 0)
           session->monitor_is_ready();
         at += 2;

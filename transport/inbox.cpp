@@ -102,10 +102,14 @@ void inbox::close(std::chrono::milliseconds linger) {
   router_.close();
 }
 
-bool inbox::has_input() { return touched_ && millrace::has_input(router_); }
+bool inbox::has_input() {
+  if (std::exchange(sent_, false) && !ready_)
+    ready_ = millrace::has_input(router_);
+  return ready_;
+}
 
 bool inbox::say(const std::string &route, const link_header &header, const message &parts) {
-  touched_ = true;
+  sent_ = true;
   return send(router_, route, encode(header, parts.size()), parts);
 }
 
@@ -118,9 +122,9 @@ void inbox::read_monitor() {
 
 void inbox::read(time now) {
   std::uint64_t bytes = 0;
-  for (int i = 0; i < turn_messages && bytes < turn_bytes; ++i) {
+  for (int i = 0; ready_ && i < turn_messages && bytes < turn_bytes; ++i) {
     auto in = receive(router_, core_.options.limits.parts);
-    touched_ = in.has_value();
+    ready_ = in.has_value();
     if (!in)
       return;
     bytes += in->bytes;

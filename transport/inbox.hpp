@@ -60,6 +60,7 @@ public:
   /// For the system's poll().
   int socket_descriptor() { return descriptor_of(router_); }
   int monitor_descriptor() { return descriptor_of(monitor_.socket()); }
+  void socket_is_ready() noexcept { ready_ = true; }
   /// To be asked before waiting.
   bool has_input();
 
@@ -129,7 +130,8 @@ private:
   senders senders_; ///< by process
   std::unordered_map<std::string, std::pair<sender *, lane>> routes_;
   std::vector<sender *> due_; ///< to be answered at the end of the turn
-  bool touched_ = true;       ///< something was sent since the socket was read empty, or it was not
+  bool ready_ = true;         ///< the socket was not found empty since it was signalled
+  bool sent_ = true;          ///< since it was asked for input
   credit_budget budget_;
   std::map<credit_budget::sender, sender *> by_key_;
   credit_budget::sender last_key_ = 0;
