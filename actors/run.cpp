@@ -114,7 +114,7 @@ status check_dump_folder(const std::filesystem::path &dump) {
 /// planner passes on.
 class rendezvous {
 public:
-  rendezvous(const run_config &config, std::weak_ptr<post> office, std::string address)
+  rendezvous(const run_config &config, const std::weak_ptr<post> &office, std::string address)
       : options_{.rank = 0,
                  .size = static_cast<int>(config.plan.ranks),
                  .address = std::move(address),

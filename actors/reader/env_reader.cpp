@@ -68,7 +68,7 @@ caf::behavior env_reader::make_behavior() {
 
 void env_reader::take_permit(const permit &in) {
   permitted_below_ = std::max(permitted_below_, in.below);
-  resume();
+  try_again();
 }
 
 void env_reader::wait_for(std::string_view what, std::string_view on) {
@@ -77,23 +77,23 @@ void env_reader::wait_for(std::string_view what, std::string_view on) {
 }
 
 /// Tries the record again that had to wait.
-void env_reader::resume() {
+void env_reader::try_again() {
   if (state_ != state::waiting)
     return;
   state_ = state::reading;
   send(this, read_more{});
 }
 
-void env_reader::take_room(const room_came &) { resume(); }
+void env_reader::take_room(const room_came &) { try_again(); }
 
 void env_reader::look_again(const look_for_room &) {
   looking_ = false;
-  resume();
+  try_again();
 }
 
 void env_reader::take_hunger(const hunger &in) {
   hungry_ = in.hungry;
-  resume();
+  try_again();
 }
 
 void env_reader::take_settled(const groups_settled &in) {
@@ -113,7 +113,7 @@ void env_reader::take_up(const peer_up &in) {
       move_to_another(*group);
   if (state_ == state::ended)
     tell(in.who, source_ended{options_.index, groups_.size()});
-  resume();
+  try_again();
 }
 
 void env_reader::take_draining(const peer_draining &in) {
@@ -135,7 +135,7 @@ void env_reader::take_down(const peer_down &in) {
   if (state_ == state::ended)
     for (const auto &one : taken_over)
       tell(one, source_ended{options_.index, groups_.size()});
-  resume();
+  try_again();
 }
 
 void env_reader::move_to_another(group_table::group &group) {

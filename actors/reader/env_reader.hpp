@@ -86,7 +86,7 @@ private:
   peer pick_assembler();
   template <class Message> void pass_on(group_table::group &group, Message what);
   void move_to_another(group_table::group &group);
-  void resume();
+  void try_again();
   void wait_for(std::string_view what, std::string_view on);
   bool mine(const group_table::group &group) const;
   status agree_on_size(group_table::group &group, std::uint32_t size);
