@@ -156,7 +156,7 @@ explain() { # HOST CODE
   case $2 in
   255) say "$1 does not answer: $(tail -n 1 "$scratch/$1.err")" ;; # ssh itself failed
   124) say "$1 does not answer within $((3 * deadline)) s" ;;
-  *) say "$1: $(<"$scratch/$1.err")" ;;
+  *) sed "s/^/ssh: $1: /" "$scratch/$1.err" >&2 ;; # with whatever its login files print
   esac
 }
 

@@ -114,7 +114,7 @@ result<message> ask_there(const endpoint &at, const std::string &server_key,
 
 result<message> ask(const std::string &endpoint, const std::string &server_key,
                     const std::optional<curve_config> &curve, const std::string &run,
-                    message question, std::chrono::milliseconds deadline) {
+                    const message &question, std::chrono::milliseconds deadline) {
   const auto at = askable(endpoint, server_key, curve.has_value(), question);
   auto answer = at ? ask_there(*at, server_key, curve, run, question, deadline)
                    : result<message>(tl::unexpected(at.error()));

@@ -20,6 +20,6 @@ namespace millrace {
 /// question), bad_format (an answer that is none).
 result<message> ask(const std::string &endpoint, const std::string &server_key,
                     const std::optional<curve_config> &curve, const std::string &run,
-                    message question, std::chrono::milliseconds deadline);
+                    const message &question, std::chrono::milliseconds deadline);
 
 } // namespace millrace

@@ -175,10 +175,10 @@ bool is_link_local(const sockaddr &address) {
 }
 
 result<endpoint> with_host(const endpoint &bound, std::string_view advertise) {
-  auto host = host_of(advertise);
+  const auto host = host_of(advertise);
   endpoint out = bound;
   if (host)
-    out.host = *std::move(host);
+    out.host = *host;
   if (!host || out.is_wildcard())
     return fail(errc::bad_argument,
                 "link.advertise: '{}' is not a host that others can reach; an address or a name "

@@ -102,7 +102,7 @@ private:
   void take_heartbeat(sender &from, const link_header &in);
   void take_message(sender &from, const link_header &in, incoming parts, time now);
   std::string take_credit(sender &from, const link_header &in, const incoming &parts);
-  void deliver(sender &from, incoming parts);
+  void deliver(sender &from, incoming in);
   void take_request(const link_header &in, incoming parts);
   sender *sender_of(const std::string &route, const link_header &in);
   void garbage(const std::string &route, const error &why);

@@ -101,20 +101,20 @@ private:
 
 } // namespace
 
-frame encode(const link_header &in, std::size_t parts) {
+frame encode(const link_header &header, std::size_t parts) {
   FlatBufferBuilder builder(256);
   Offset<wire::LinkIdentity> identity;
-  if (in.identity)
-    identity = put(builder, *in.identity);
+  if (header.identity)
+    identity = put(builder, *header.identity);
   Offset<flatbuffers::String> reason;
-  if (!in.reason.empty())
-    reason = builder.CreateString(in.reason.substr(0, limits::name_bytes));
-  const auto root =
-      wire::CreateLinkHeader(builder, link_header::protocol, static_cast<wire::LinkKind>(in.kind),
-                             static_cast<wire::LinkLane>(in.where), in.session, in.number, in.id,
-                             static_cast<std::uint32_t>(parts), in.asked_for, identity, reason,
-                             in.for_good, in.control_received, in.data_session, in.data_received,
-                             in.data_credit, in.data_wanted, in.request);
+  if (!header.reason.empty())
+    reason = builder.CreateString(header.reason.substr(0, limits::name_bytes));
+  const auto root = wire::CreateLinkHeader(
+      builder, link_header::protocol, static_cast<wire::LinkKind>(header.kind),
+      static_cast<wire::LinkLane>(header.where), header.session, header.number, header.id,
+      static_cast<std::uint32_t>(parts), header.asked_for, identity, reason, header.for_good,
+      header.control_received, header.data_session, header.data_received, header.data_credit,
+      header.data_wanted, header.request);
   return finish_body<wire::LinkHeader>(builder, root);
 }
 

@@ -240,7 +240,7 @@ class Start(Case):
     def test_a_process_that_fails_at_once_is_shown_and_the_others_are_stopped(self):
         self.stand_in(fails="scorer-1", waits="1")
         self.hosts()
-        done = self.ssh(deadline="2")
+        done = self.ssh(deadline="5")
         self.assertEqual(done.returncode, 1)
         self.assertIn("scorer-1 failed (exit code 1)", done.stderr)
         self.assertIn("scorer-1 cannot go on", done.stderr)
