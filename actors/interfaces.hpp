@@ -166,6 +166,27 @@ struct episodes_fetched {
   std::string problem; ///< not empty: why there are none
 };
 
+/// From the planner to readers and assemblers, control: a step has to be made again from these
+/// groups. Who has them offers them: a reader sends all it keeps of the group to an assembler, an
+/// assembler answers with group_held.
+struct groups_wanted {
+  static constexpr std::size_t most_refs = groups_settled::most_refs;
+  std::vector<group_ref> groups;
+};
+
+/// From a reader to an assembler: what follows of this group has been scored before. Once the group
+/// is complete the assembler tells the planner with group_held, in place of asking a scorer.
+struct group_again {
+  group_ref group;
+  std::shared_ptr<const group_info> info;
+};
+
+/// From an assembler to the planner, control: it holds the bytes of this group, complete.
+struct group_held {
+  group_ref group;
+  peer assembler;
+};
+
 /// What a packer must know of one group to gather from it.
 struct bin_group {
   group_ref group;
@@ -179,6 +200,7 @@ struct pack_bin {
   std::vector<bin_group> groups; ///< in the order of BinPlan.groups
   peer feeder;
   std::uint64_t source_bytes = 0; ///< of the episodes that must be fetched for it, at most
+  std::uint64_t epoch = 0;        ///< of the planner
 };
 
 /// From a packer to itself: all episodes of bin `job` are here.
@@ -191,11 +213,12 @@ struct look_for_room {
   static constexpr std::chrono::milliseconds pause{10};
 };
 
-/// A micro batch's place.
+/// A micro batch's place. A later planner may cut the same step otherwise.
 struct bin_ref {
   std::uint64_t step = 0;
   std::uint32_t rank = 0;
   std::uint32_t index = 0;
+  std::uint64_t epoch = 0; ///< of the planner that cut the step
 
   auto operator<=>(const bin_ref &) const = default;
 };
@@ -230,6 +253,7 @@ struct micro_batch_taken {
 struct stage_step {
   std::uint64_t step;
   std::uint32_t micro_batches;
+  std::uint64_t epoch = 0; ///< of the planner
 };
 
 /// From a feeder to the planner: all micro batches of the step are here and verified.
@@ -238,9 +262,10 @@ struct step_staged {
   std::uint32_t rank;
   std::vector<micro_batch_digest> digests; ///< by index
   std::uint64_t wire_bytes;
+  std::uint64_t epoch = 0; ///< of the planner that cut the step
 };
 
-/// From the planner to every feeder: all ranks have staged it, it will be trained.
+/// From the planner to a feeder: all ranks have staged it and the log says so: it will be trained.
 struct commit_step {
   std::uint64_t step;
   digest128 step_digest;
@@ -267,18 +292,98 @@ struct component_totals {
   std::int64_t ref_kl = 0;
 };
 
-/// From a trainer to the planner: the step is applied on all ranks.
+/// From a trainer to its feeder, and from there to the planner: the step is applied on all ranks.
+/// The feeder keeps it until steps_recorded.
 struct step_trained {
   std::uint64_t step;
   std::uint32_t rank;
   component_totals totals;
 };
 
-/// From the supervisor to the planner, once: whom it begins with. Until then it only collects.
-struct start_planner {
-  std::vector<peer> readers;
-  std::vector<peer> packers;
-  std::vector<peer> feeders; ///< by rank
+/// Who speaks as the planner. Others obey the highest epoch of the folder that they have met first.
+struct planner_claim {
+  digest128 folder;        ///< names its state folder; made when the folder was
+  std::uint64_t epoch = 0; ///< its start in that folder, from 1
+
+  auto operator<=>(const planner_claim &) const = default;
+};
+
+/// From a planner to everyone that it works with, first of all. A reader answers with what it
+/// waits for, an assembler offers what is not settled again, a packer drops what it has of lower
+/// epochs, a feeder answers with rank_state.
+struct planner_hello {
+  planner_claim claim;
+  std::uint64_t durable = 0; ///< last step that a checkpoint of all ranks holds
+};
+
+/// From a feeder to the planner, control: not obeyed, since a later start of it is known, or
+/// another folder's.
+struct planner_refused {
+  planner_claim claim;
+  std::string why; ///< for people
+};
+
+struct step_digest_of {
+  std::uint64_t step = 0;
+  digest128 digest;
+};
+struct step_totals {
+  std::uint64_t step = 0;
+  component_totals totals;
+};
+
+/// From a feeder to the planner, control: where its rank stands. Answers planner_hello, once the
+/// trainer has loaded its checkpoint.
+struct rank_state {
+  std::uint32_t rank = 0;
+  std::uint64_t epoch = 0;      ///< of the planner that asked
+  std::uint64_t generation = 0; ///< that it is part of; 0: none yet
+  std::uint64_t next = 0;       ///< the step that it needs next
+  /// Committed steps that it holds or has trained, and has not heard of as recorded.
+  std::vector<step_digest_of> committed;
+  std::vector<step_totals> trained; ///< of those
+  std::uint64_t saved = 0;          ///< its last checkpoint
+};
+
+/// From the planner to every feeder, control: all ranks are there and stand at the same step. They
+/// are one trainer job until one of them is lost.
+struct begin_generation {
+  std::uint64_t generation = 0;
+  std::uint64_t next = 0;
+};
+
+/// From the planner to the feeders of a job of which a rank is lost, control: their processes end
+/// with exit code 75, to be started again.
+struct end_generation {
+  std::uint64_t generation = 0;
+  std::string why; ///< for people
+};
+
+/// From the planner to a feeder, control: the log has it.
+struct steps_recorded {
+  std::uint64_t trained = 0; ///< all up to it
+  std::uint64_t durable = 0; ///< all up to it: older checkpoints are not needed
+};
+
+/// From a trainer to its feeder, and from there to the planner, control: a checkpoint of this rank
+/// holds all steps up to this one.
+struct checkpoint_saved {
+  std::uint32_t rank = 0;
+  std::uint64_t step = 0;
+};
+
+/// From a feeder to its trainer: go back to what a checkpoint holds; 0: begin anew. Answered by
+/// checkpoint_loaded.
+struct load_checkpoint {
+  std::uint64_t step = 0;
+};
+struct checkpoint_loaded {
+  std::uint64_t step = 0; ///< the last step that it holds
+};
+
+/// From a feeder to its trainer: join the ranks of this job.
+struct begin_training {
+  std::uint64_t generation = 0;
 };
 
 /// From the process's node to those of its actors that work with this role: take it into use.
@@ -369,7 +474,9 @@ struct parcel {
                permit_wanted, permit, hunger, group_complete, group_scored, group_tombstone,
                groups_received, groups_settled, pack_bin, fetch_episodes, episodes_fetched,
                micro_batch_ready, fetch_micro_batch, micro_batch_packed, micro_batch_taken,
-               stage_step, step_staged, commit_step, rank_notice, step_trained, run_failed>
+               stage_step, step_staged, commit_step, rank_notice, step_trained, run_failed,
+               planner_hello, planner_refused, rank_state, begin_generation, end_generation,
+               steps_recorded, checkpoint_saved, groups_wanted, group_again, group_held>
       what;
 };
 
@@ -430,7 +537,19 @@ MILLRACE_MESSAGE(millrace::commit_step)
 MILLRACE_MESSAGE(millrace::train_step)
 MILLRACE_MESSAGE(millrace::rank_notice)
 MILLRACE_MESSAGE(millrace::step_trained)
-MILLRACE_MESSAGE(millrace::start_planner)
+MILLRACE_MESSAGE(millrace::planner_hello)
+MILLRACE_MESSAGE(millrace::planner_refused)
+MILLRACE_MESSAGE(millrace::rank_state)
+MILLRACE_MESSAGE(millrace::begin_generation)
+MILLRACE_MESSAGE(millrace::end_generation)
+MILLRACE_MESSAGE(millrace::steps_recorded)
+MILLRACE_MESSAGE(millrace::checkpoint_saved)
+MILLRACE_MESSAGE(millrace::load_checkpoint)
+MILLRACE_MESSAGE(millrace::checkpoint_loaded)
+MILLRACE_MESSAGE(millrace::begin_training)
+MILLRACE_MESSAGE(millrace::groups_wanted)
+MILLRACE_MESSAGE(millrace::group_again)
+MILLRACE_MESSAGE(millrace::group_held)
 MILLRACE_MESSAGE(millrace::peer_up)
 MILLRACE_MESSAGE(millrace::peer_draining)
 MILLRACE_MESSAGE(millrace::peer_down)

@@ -8,6 +8,12 @@ const env_config &run_config::env(std::string_view name) const {
   return found == envs.end() ? env_default : found->second;
 }
 
+step_keep run_config::keep() const noexcept {
+  if (recovery.keep != step_keep::automatic)
+    return recovery.keep;
+  return trainer.checkpoint_every == 0 ? step_keep::trained : step_keep::durable;
+}
+
 std::vector<error> run_config::validate() const {
   std::vector<error> errors;
   auto take = [&errors](const std::vector<error> &part) {

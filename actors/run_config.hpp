@@ -14,6 +14,7 @@
 #include "actors/planner/planner_config.hpp"
 #include "actors/progress_config.hpp"
 #include "actors/reader/source_config.hpp"
+#include "actors/recovery_config.hpp"
 #include "actors/scorer/env_config.hpp"
 #include "actors/trainer/trainer_config.hpp"
 #include "runtime/result.hpp"
@@ -35,10 +36,10 @@ struct run_config {
   /// without its ending. 1 to 128 bytes.
   std::string id;
 
-  /// Key: state. Folder for what the run keeps: the recording of a preset, the quarantine file.
-  /// Default: none, then a temporary folder is made, and removed at the end unless something was
-  /// refused. A folder that is given is created if it is not there; runs are not resumed from it
-  /// yet.
+  /// Key: state. Folder for what the run keeps: the planner's log, checkpoints, the recording of a
+  /// preset, the quarantine file. Default: none, then a temporary folder is made, and removed at
+  /// the end unless something was refused. A folder that is given is created if it is not there,
+  /// and a run that is in it goes on where it stood.
   std::filesystem::path state;
 
   source_config source;
@@ -49,6 +50,7 @@ struct run_config {
   link_config link;
   progress_config progress;
   trainer_config trainer;
+  recovery_config recovery;
 
   /// Key: env_default.*. For environments that `envs` does not name, and what those that it names
   /// start from.
@@ -78,6 +80,9 @@ struct run_config {
   /// effective_memory_limit) or 1 MiB to 1 EiB. Default: 0. Too little for one step stalls readers;
   /// more only lets them run further ahead.
   std::uint64_t memory_limit = 0;
+
+  /// steps.keep, decided.
+  step_keep keep() const noexcept;
 
   /// Rules between the fields, of all parts: all that are broken, each with its keys' full names.
   std::vector<error> validate() const;

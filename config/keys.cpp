@@ -24,6 +24,7 @@ constexpr std::size_t longest_endpoint = 300;
 constexpr std::array<std::string_view, 1> versions{"fresh"};
 constexpr std::array<std::string_view, 2> versions_later{"recorded", "offset"};
 constexpr std::array<std::string_view, 2> last_batches{"ship", "hold"};
+constexpr std::array<std::string_view, 3> keeps{"auto", "durable", "trained"};
 constexpr std::array<std::string_view, 3> action_losses{"rl", "ce", "ref_kl"};
 constexpr std::array<std::string_view, 2> aggregations{"mean", "prompt"};
 
@@ -47,9 +48,9 @@ constexpr std::array run_table{
             "config file without its ending."),
     run_key(
         "state", MILLRACE_MEMBER(state), text_type{0, longest_path}, "path",
-        "Folder for what the run keeps: the recording of a preset and the quarantine file. It is "
-        "created if it is not there. Empty: a temporary folder, removed at the end unless "
-        "something was refused. A run is not resumed from it yet."),
+        "Folder for what the run keeps: the planner's log, checkpoints, the recording of a preset, "
+        "the quarantine file. It is created if it is not there; a run that is in it goes on. "
+        "Empty: a temporary folder, removed at the end unless something was refused."),
     run_key("source.path", MILLRACE_MEMBER(source.path), text_type{0, longest_path}, "path",
             "Recording (.mrec) to read. Wins over source.preset."),
     run_key("source.preset", MILLRACE_MEMBER(source.preset), text_type{0, 64}, "",
@@ -80,6 +81,25 @@ constexpr std::array run_table{
     run_key("trainer.timeout", MILLRACE_MEMBER(trainer.timeout_s), number_type{1, 86'400}, "s",
             "How long ranks wait for each other before they give up. Less: a rank that hangs is "
             "noticed sooner; one that only stalls ends the run."),
+    run_key("trainer.policy", MILLRACE_MEMBER(trainer.policy), text_type{1, 64}, "",
+            "What is trained: replay computes no gradient, and counts what it was given."),
+    run_key("trainer.checkpoint_every", MILLRACE_MEMBER(trainer.checkpoint_every),
+            integer_type{0, 1'000'000'000}, "steps",
+            "Steps between checkpoints; 0: none. More often: a trainer that restarts has less to "
+            "do again, and saves more of the time."),
+    run_key("steps.keep", MILLRACE_MEMBER(recovery.keep), choice_type{keeps, {}}, "",
+            "How long a step can be served again: durable, until a checkpoint holds it; trained, "
+            "until it is trained, and then a trainer that restarts loses the steps after its "
+            "checkpoint; auto: durable if there are checkpoints."),
+    run_key("log.sync", MILLRACE_MEMBER(recovery.sync), boolean_type{}, "",
+            "fsync of the planner's log, journals and checkpoints. false: only to measure what it "
+            "costs."),
+    run_key("assembler.journal", MILLRACE_MEMBER(recovery.journal), boolean_type{}, "",
+            "Assemblers write what they get to a journal in the state folder, for sources that "
+            "cannot be read again."),
+    run_key("recovery.wait", MILLRACE_MEMBER(recovery.wait_s), number_type{0, 86'400}, "s",
+            "How long a run waits for a lost planner, env reader or trainer to be started again "
+            "before it ends everywhere."),
     run_key("runtime.workers", MILLRACE_MEMBER(workers), integer_type{0, most_actors}, "threads",
             "Threads that run actors; 0: as many as there are cores."),
     run_key("memory.limit", MILLRACE_MEMBER(memory_limit),

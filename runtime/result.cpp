@@ -34,6 +34,8 @@ std::string_view to_string(errc code) noexcept {
     return "unsupported";
   case errc::restart:
     return "restart";
+  case errc::no_space:
+    return "no_space";
   }
   return "unknown";
 }

@@ -26,6 +26,8 @@ enum class errc : std::uint16_t {
   peer_lost = 11, ///< an actor or a rank that was waited for is gone
   unsupported = 12, ///< known, but not something that this build or this input can do
   restart = 13,     ///< the process must be started again, then its work goes on
+  no_space = 14,    ///< a disk, a quota or a file size limit is full: what was not written can be
+                    ///< tried again
 };
 
 /// The name of a code as messages show it, for example "bad_value".

@@ -261,7 +261,24 @@ void visit(vector_audit &a, const wire::ActorEnvelope &root) {
   case wire::ActorMessage::RunFailed:
     a.text(root.message_as_RunFailed()->who());
     return a.text(root.message_as_RunFailed()->text());
+  case wire::ActorMessage::PlannerRefused:
+    return a.text(root.message_as_PlannerRefused()->why());
+  case wire::ActorMessage::RankState:
+    a.structs(root.message_as_RankState()->committed());
+    return a.structs(root.message_as_RankState()->trained());
+  case wire::ActorMessage::EndGeneration:
+    return a.text(root.message_as_EndGeneration()->why());
+  case wire::ActorMessage::GroupsWanted:
+    return a.structs(root.message_as_GroupsWanted()->groups());
+  case wire::ActorMessage::GroupAgain:
+    return visit(a, root.message_as_GroupAgain()->info());
+  case wire::ActorMessage::GroupHeld:
+    return visit(a, root.message_as_GroupHeld()->assembler());
   case wire::ActorMessage::NONE:
+  case wire::ActorMessage::PlannerHello:
+  case wire::ActorMessage::BeginGeneration:
+  case wire::ActorMessage::StepsRecorded:
+  case wire::ActorMessage::CheckpointSaved:
   case wire::ActorMessage::SourceEnded:
   case wire::ActorMessage::PermitWanted:
   case wire::ActorMessage::Permit:
@@ -344,6 +361,43 @@ void visit(vector_audit &a, const wire::LinkHeader &root) {
   }
 }
 
+void visit(vector_audit &a, const wire::LogGroup *group) {
+  if (group == nullptr)
+    return;
+  visit(a, group->key());
+  a.scalars(group->states());
+  a.structs(group->samples());
+  a.text(group->why());
+}
+
+void visit(vector_audit &a, const wire::LogRecord &root) {
+  if (root.message() == nullptr)
+    return;
+  const auto each_group = [&a](const wire::LogGroup &group) { visit(a, &group); };
+  switch (root.message_type()) {
+  case wire::LogMessage::LogOpen:
+    a.text(root.message_as_LogOpen()->run());
+    a.text(root.message_as_LogOpen()->program());
+    a.text(root.message_as_LogOpen()->config_digest());
+    return a.text(root.message_as_LogOpen()->source());
+  case wire::LogMessage::LogCommit:
+    a.tables(root.message_as_LogCommit()->bins(), [](const wire::LogBin &) {});
+    return a.tables(root.message_as_LogCommit()->groups(), each_group);
+  case wire::LogMessage::LogSettled:
+    return a.tables(root.message_as_LogSettled()->groups(), each_group);
+  case wire::LogMessage::LogScored:
+    a.text(root.message_as_LogScored()->key());
+    a.scalars(root.message_as_LogScored()->before());
+    return a.scalars(root.message_as_LogScored()->after());
+  case wire::LogMessage::NONE:
+  case wire::LogMessage::LogGeneration:
+  case wire::LogMessage::LogTrained:
+  case wire::LogMessage::LogDurable:
+  case wire::LogMessage::LogRolledBack:
+    return;
+  }
+}
+
 } // namespace
 
 template <class T> result<body<T>> parse(frame bytes, const std::shared_ptr<memory_meter> &meter) {
@@ -387,5 +441,6 @@ template result<body<wire::RecordingIndex>> parse(frame, const std::shared_ptr<m
 template result<body<wire::ActorEnvelope>> parse(frame, const std::shared_ptr<memory_meter> &);
 template result<body<wire::HostEnvelope>> parse(frame, const std::shared_ptr<memory_meter> &);
 template result<body<wire::LinkHeader>> parse(frame, const std::shared_ptr<memory_meter> &);
+template result<body<wire::LogRecord>> parse(frame, const std::shared_ptr<memory_meter> &);
 
 } // namespace millrace

@@ -17,6 +17,7 @@
 #include "wire/group_generated.h"
 #include "wire/host_generated.h"
 #include "wire/link_generated.h"
+#include "wire/log_generated.h"
 #include "wire/micro_batch_generated.h"
 #include "wire/recording_generated.h"
 
@@ -36,6 +37,7 @@ template <> inline constexpr const char *body_identifier<wire::RecordingIndex> =
 template <> inline constexpr const char *body_identifier<wire::ActorEnvelope> = "MRAE";
 template <> inline constexpr const char *body_identifier<wire::HostEnvelope> = "MRHE";
 template <> inline constexpr const char *body_identifier<wire::LinkHeader> = "MRLH";
+template <> inline constexpr const char *body_identifier<wire::LogRecord> = "MRLR";
 
 /// A verified FlatBuffer and the frame that keeps it alive. Made only by parse(); copying copies a
 /// reference.

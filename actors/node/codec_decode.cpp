@@ -40,7 +40,17 @@ constexpr std::array<std::string_view, std::variant_size_v<variant_type>> names{
     "commit_step",
     "rank_notice",
     "step_trained",
-    "run_failed"};
+    "run_failed",
+    "planner_hello",
+    "planner_refused",
+    "rank_state",
+    "begin_generation",
+    "end_generation",
+    "steps_recorded",
+    "checkpoint_saved",
+    "groups_wanted",
+    "group_again",
+    "group_held"};
 
 result<frame_arrived> read(parcel_reader &in, const wire::FrameArrived &table) {
   const auto group = in.group(table.group());
@@ -144,6 +154,7 @@ result<pack_bin> read(parcel_reader &in, const wire::PackBin &table) {
       });
   out.feeder = in.who(table.feeder(), "feeder");
   out.source_bytes = table.source_bytes();
+  out.epoch = table.epoch();
   return in.done(std::move(out));
 }
 
@@ -198,8 +209,9 @@ result<micro_batch_taken> read(parcel_reader &in, const wire::MicroBatchTaken &t
 
 result<stage_step> read(parcel_reader &in, const wire::StageStep &table) {
   in.expect_parts(0);
-  return in.done(stage_step{
-      table.step(), in.count(table.micro_batches(), "micro_batches", limits::list_entries)});
+  return in.done(stage_step{table.step(),
+                            in.count(table.micro_batches(), "micro_batches", limits::list_entries),
+                            table.epoch()});
 }
 
 result<step_staged> read(parcel_reader &in, const wire::StepStaged &table) {
@@ -211,7 +223,7 @@ result<step_staged> read(parcel_reader &in, const wire::StepStaged &table) {
           [](const wire::MicroBatchDigest *one) {
             return micro_batch_digest{one->rank(), one->index(), digest_of(one->digest())};
           }),
-      table.wire_bytes()});
+      table.wire_bytes(), table.epoch()});
 }
 
 result<commit_step> read(parcel_reader &in, const wire::CommitStep &table) {
@@ -241,8 +253,76 @@ result<run_failed> read(parcel_reader &in, const wire::RunFailed &table) {
   if (table.code() == 0)
     in.refuse(errc::bad_value, "code", "0 is no kind of failure");
   return in.done(run_failed{in.text(table.who(), "who"),
-                            {in.one_of(table.code(), errc::unsupported, "code"),
+                            {in.one_of(table.code(), errc::no_space, "code"),
                              in.text(table.text(), "text", limits::text_bytes)}});
+}
+
+planner_claim claim_of(parcel_reader &in, const wire::PlannerClaim *given) {
+  const auto *claim = in.required(given, "claim");
+  const auto *folder = claim == nullptr ? nullptr : in.required(claim->folder(), "claim.folder");
+  return folder == nullptr ? planner_claim{} : planner_claim{digest_of(*folder), claim->epoch()};
+}
+
+result<planner_hello> read(parcel_reader &in, const wire::PlannerHello &table) {
+  in.expect_parts(0);
+  return in.done(planner_hello{claim_of(in, table.claim()), table.durable()});
+}
+
+result<planner_refused> read(parcel_reader &in, const wire::PlannerRefused &table) {
+  in.expect_parts(0);
+  return in.done(planner_refused{claim_of(in, table.claim()),
+                                 in.text(table.why(), "why", limits::text_bytes)});
+}
+
+result<rank_state> read(parcel_reader &in, const wire::RankState &table) {
+  in.expect_parts(0);
+  rank_state out{table.rank(), table.epoch(), table.generation(), table.next(), {}, {}, 0};
+  out.committed = in.list<step_digest_of>(
+      table.committed(), "committed", limits::list_entries, [](const wire::StepDigest *one) {
+        return step_digest_of{one->step(), digest_of(one->digest())};
+      });
+  out.trained = in.list<step_totals>(
+      table.trained(), "trained", limits::list_entries, [](const wire::StepTotals *one) {
+        return step_totals{one->step(), {one->rl(), one->ce(), one->ref_kl()}};
+      });
+  out.saved = table.saved();
+  return in.done(std::move(out));
+}
+
+result<begin_generation> read(parcel_reader &in, const wire::BeginGeneration &table) {
+  in.expect_parts(0);
+  return in.done(begin_generation{table.generation(), table.next()});
+}
+
+result<end_generation> read(parcel_reader &in, const wire::EndGeneration &table) {
+  in.expect_parts(0);
+  return in.done(
+      end_generation{table.generation(), in.text(table.why(), "why", limits::text_bytes)});
+}
+
+result<steps_recorded> read(parcel_reader &in, const wire::StepsRecorded &table) {
+  in.expect_parts(0);
+  return in.done(steps_recorded{table.trained(), table.durable()});
+}
+
+result<checkpoint_saved> read(parcel_reader &in, const wire::CheckpointSaved &table) {
+  in.expect_parts(0);
+  return in.done(checkpoint_saved{table.rank(), table.step()});
+}
+
+result<groups_wanted> read(parcel_reader &in, const wire::GroupsWanted &table) {
+  in.expect_parts(0);
+  return in.done(groups_wanted{in.groups(table.groups())});
+}
+
+result<group_again> read(parcel_reader &in, const wire::GroupAgain &table) {
+  in.expect_parts(0);
+  return in.done(group_again{in.group(table.group()), in.info(table.info())});
+}
+
+result<group_held> read(parcel_reader &in, const wire::GroupHeld &table) {
+  in.expect_parts(0);
+  return in.done(group_held{in.group(table.group()), in.who(table.assembler(), "assembler")});
 }
 
 using read_function = result<variant_type> (*)(parcel_reader &, const void *);
@@ -276,7 +356,10 @@ using tables =
                wire::GroupsSettled, wire::PackBin, wire::FetchEpisodes, wire::EpisodesFetched,
                wire::MicroBatchReady, wire::FetchMicroBatch, wire::MicroBatchPacked,
                wire::MicroBatchTaken, wire::StageStep, wire::StepStaged, wire::CommitStep,
-               wire::RankNotice, wire::StepTrained, wire::RunFailed>;
+               wire::RankNotice, wire::StepTrained, wire::RunFailed, wire::PlannerHello,
+               wire::PlannerRefused, wire::RankState, wire::BeginGeneration, wire::EndGeneration,
+               wire::StepsRecorded, wire::CheckpointSaved, wire::GroupsWanted, wire::GroupAgain,
+               wire::GroupHeld>;
 
 } // namespace
 

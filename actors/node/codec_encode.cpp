@@ -51,7 +51,7 @@ struct writer {
 };
 
 wire::GroupPlace place_of(const group_ref &group) { return {group.ordinal, group.source}; }
-wire::BinPlace place_of(const bin_ref &bin) { return {bin.step, bin.rank, bin.index}; }
+wire::BinPlace place_of(const bin_ref &bin) { return {bin.step, bin.rank, bin.index, bin.epoch}; }
 wire::Digest digest_of(const digest128 &digest) {
   return wire::Digest(flatbuffers::make_span(digest.bytes));
 }
@@ -142,7 +142,7 @@ auto write(writer &out, const pack_bin &in) {
   }
   const auto list = out.builder.CreateVector(groups);
   const auto feeder = out.id_of(in.feeder);
-  return wire::CreatePackBin(out.builder, list, feeder, in.source_bytes);
+  return wire::CreatePackBin(out.builder, list, feeder, in.source_bytes, in.epoch);
 }
 
 auto write(writer &out, const fetch_episodes &in) {
@@ -203,7 +203,7 @@ auto write(writer &out, const micro_batch_taken &in) {
 }
 
 auto write(writer &out, const stage_step &in) {
-  return wire::CreateStageStep(out.builder, in.step, in.micro_batches);
+  return wire::CreateStageStep(out.builder, in.step, in.micro_batches, in.epoch);
 }
 
 auto write(writer &out, const step_staged &in) {
@@ -212,7 +212,7 @@ auto write(writer &out, const step_staged &in) {
   for (const auto &one : in.digests)
     digests.emplace_back(one.rank, one.index, digest_of(one.digest));
   const auto list = out.builder.CreateVectorOfStructs(digests);
-  return wire::CreateStepStaged(out.builder, in.step, in.rank, list, in.wire_bytes);
+  return wire::CreateStepStaged(out.builder, in.step, in.rank, list, in.wire_bytes, in.epoch);
 }
 
 auto write(writer &out, const commit_step &in) {
@@ -238,6 +238,69 @@ auto write(writer &out, const run_failed &in) {
   return wire::CreateRunFailed(out.builder, who, static_cast<std::uint16_t>(in.what.code), text);
 }
 
+Offset<wire::PlannerClaim> claim_of(writer &out, const planner_claim &in) {
+  const auto folder = digest_of(in.folder);
+  return wire::CreatePlannerClaim(out.builder, &folder, in.epoch);
+}
+
+auto write(writer &out, const planner_hello &in) {
+  const auto claim = claim_of(out, in.claim);
+  return wire::CreatePlannerHello(out.builder, claim, in.durable);
+}
+
+auto write(writer &out, const planner_refused &in) {
+  const auto claim = claim_of(out, in.claim);
+  const auto why = out.prose(in.why);
+  return wire::CreatePlannerRefused(out.builder, claim, why);
+}
+
+auto write(writer &out, const rank_state &in) {
+  std::vector<wire::StepDigest> committed;
+  for (const auto &one : in.committed)
+    committed.emplace_back(one.step, digest_of(one.digest));
+  std::vector<wire::StepTotals> trained;
+  for (const auto &[step, totals] : in.trained)
+    trained.emplace_back(step, totals.rl, totals.ce, totals.ref_kl);
+  const auto committed_at = out.builder.CreateVectorOfStructs(committed);
+  const auto trained_at = out.builder.CreateVectorOfStructs(trained);
+  return wire::CreateRankState(out.builder, in.rank, in.epoch, in.generation, in.next, committed_at,
+                               trained_at, in.saved);
+}
+
+auto write(writer &out, const begin_generation &in) {
+  return wire::CreateBeginGeneration(out.builder, in.generation, in.next);
+}
+
+auto write(writer &out, const end_generation &in) {
+  const auto why = out.prose(in.why);
+  return wire::CreateEndGeneration(out.builder, in.generation, why);
+}
+
+auto write(writer &out, const steps_recorded &in) {
+  return wire::CreateStepsRecorded(out.builder, in.trained, in.durable);
+}
+
+auto write(writer &out, const checkpoint_saved &in) {
+  return wire::CreateCheckpointSaved(out.builder, in.rank, in.step);
+}
+
+auto write(writer &out, const groups_wanted &in) {
+  const auto groups = out.places_of(in.groups);
+  return wire::CreateGroupsWanted(out.builder, groups);
+}
+
+auto write(writer &out, const group_again &in) {
+  const auto group = place_of(in.group);
+  const auto info = out.info_of(in.info);
+  return wire::CreateGroupAgain(out.builder, &group, info);
+}
+
+auto write(writer &out, const group_held &in) {
+  const auto group = place_of(in.group);
+  const auto assembler = out.id_of(in.assembler);
+  return wire::CreateGroupHeld(out.builder, &group, assembler);
+}
+
 template <class T, class... Others> constexpr bool is_one_of = (std::is_same_v<T, Others> || ...);
 
 /// Small, and must never wait for credit. source_ended also goes to the planner, where it might;
@@ -246,7 +309,9 @@ template <class Message>
 constexpr bool is_control =
     is_one_of<Message, permit_wanted, permit, hunger, groups_received, groups_settled,
               fetch_episodes, micro_batch_ready, fetch_micro_batch, micro_batch_taken, stage_step,
-              step_staged, commit_step, rank_notice, step_trained, run_failed>;
+              step_staged, commit_step, rank_notice, step_trained, run_failed, planner_hello,
+              planner_refused, rank_state, begin_generation, end_generation, steps_recorded,
+              checkpoint_saved, groups_wanted, group_held>;
 
 template <class Message>
 constexpr bool is_answer = is_one_of<Message, episodes_fetched, micro_batch_packed>;

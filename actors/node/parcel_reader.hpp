@@ -42,7 +42,7 @@ public:
 
   bin_ref bin(const wire::BinPlace *place) {
     const auto *in = required(place, "bin");
-    return in == nullptr ? bin_ref{} : bin_ref{in->step(), in->rank(), in->index()};
+    return in == nullptr ? bin_ref{} : bin_ref{in->step(), in->rank(), in->index(), in->epoch()};
   }
 
   std::shared_ptr<const group_info> info(const wire::GroupInfo *given) {

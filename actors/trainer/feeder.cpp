@@ -25,7 +25,7 @@ void feeder::expect(const stage_step &in) {
 
 /// Offers of what is here already come from a packer that did the work of a lost one again.
 void feeder::take_offer(const micro_batch_ready &in) {
-  const auto [number, rank, index] = in.bin;
+  const auto [number, rank, index, epoch] = in.bin;
   if (rank != options_.rank) {
     give_up(
         {errc::conflict, fmt::format("rank {} got a micro batch of rank {}", options_.rank, rank)});
@@ -85,7 +85,7 @@ void feeder::fetch_what_fits() {
       }
       one.asked = true;
       asked_bytes_ += one.bytes;
-      tell(one.packer, fetch_micro_batch{{number, options_.rank, index}, self_of(*this)});
+      tell(one.packer, fetch_micro_batch{{number, options_.rank, index, 0}, self_of(*this)});
     }
 }
 
@@ -124,7 +124,7 @@ void feeder::take(const micro_batch_packed &in) {
     give_up(batch.error());
     return;
   }
-  if (const bin_ref is{batch->step(), batch->rank(), batch->index()};
+  if (const bin_ref is{batch->step(), batch->rank(), batch->index(), in.bin.epoch};
       is != in.bin || is.rank != options_.rank) {
     give_up({errc::conflict,
              fmt::format("micro batch {} of step {} for rank {} came as micro batch {} of step {} "

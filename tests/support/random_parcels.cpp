@@ -134,6 +134,7 @@ struct parcel_makers {
                                                                  r.number32(), false, 0, list));
     out.feeder = r.who();
     out.source_bytes = r.number();
+    out.epoch = r.number();
     return out;
   }
   fetch_episodes operator()(std::type_identity<fetch_episodes>) {
@@ -165,9 +166,11 @@ struct parcel_makers {
     return {r.bin(), parts};
   }
   micro_batch_taken operator()(std::type_identity<micro_batch_taken>) { return {r.bin()}; }
-  stage_step operator()(std::type_identity<stage_step>) { return {r.number(), r.member()}; }
+  stage_step operator()(std::type_identity<stage_step>) {
+    return {r.number(), r.member(), r.number()};
+  }
   step_staged operator()(std::type_identity<step_staged>) {
-    step_staged out{r.number(), r.number32(), {}, r.number()};
+    step_staged out{r.number(), r.number32(), {}, r.number(), r.number()};
     for (auto n = r.pick(0, 4); n > 0; --n)
       out.digests.push_back({r.number32(), r.number32(), r.digest()});
     return out;
@@ -179,8 +182,34 @@ struct parcel_makers {
     return {r.number(), r.number32(), {some(), some(), some()}};
   }
   run_failed operator()(std::type_identity<run_failed>) {
-    return {r.text(), {static_cast<errc>(r.pick(1, 12)), r.text(300)}};
+    return {r.text(), {static_cast<errc>(r.pick(1, 14)), r.text(300)}};
   }
+  planner_hello operator()(std::type_identity<planner_hello>) { return {r.claim(), r.number()}; }
+  planner_refused operator()(std::type_identity<planner_refused>) {
+    return {r.claim(), r.text(300)};
+  }
+  rank_state operator()(std::type_identity<rank_state>) {
+    const auto some = [this] { return static_cast<std::int64_t>(r.random_()); };
+    rank_state out{r.number32(), r.number(), r.number(), r.number(), {}, {}, r.number()};
+    for (auto n = r.pick(0, 3); n > 0; --n)
+      out.committed.push_back({r.number(), r.digest()});
+    for (auto n = r.pick(0, 3); n > 0; --n)
+      out.trained.push_back({r.number(), {some(), some(), some()}});
+    return out;
+  }
+  begin_generation operator()(std::type_identity<begin_generation>) {
+    return {r.number(), r.number()};
+  }
+  end_generation operator()(std::type_identity<end_generation>) {
+    return {r.number(), r.text(300)};
+  }
+  steps_recorded operator()(std::type_identity<steps_recorded>) { return {r.number(), r.number()}; }
+  checkpoint_saved operator()(std::type_identity<checkpoint_saved>) {
+    return {r.number32(), r.number()};
+  }
+  groups_wanted operator()(std::type_identity<groups_wanted>) { return {r.groups()}; }
+  group_again operator()(std::type_identity<group_again>) { return {r.group(), r.info()}; }
+  group_held operator()(std::type_identity<group_held>) { return {r.group(), r.who()}; }
 };
 
 namespace {
@@ -231,8 +260,8 @@ struct parcel_text {
     return line(ordinal, source);
   }
   static std::string show(const bin_ref &in) {
-    const auto &[step, rank, index] = in;
-    return line(step, rank, index);
+    const auto &[step, rank, index, epoch] = in;
+    return line(step, rank, index, epoch);
   }
   static std::string show(const micro_batch_digest &in) {
     const auto &[rank, index, digest] = in;
@@ -312,8 +341,8 @@ struct parcel_text {
     return line(groups);
   }
   static std::string show(const pack_bin &in) {
-    const auto &[plan, groups, feeder, source_bytes] = in;
-    return line(plan, groups, feeder, source_bytes);
+    const auto &[plan, groups, feeder, source_bytes, epoch] = in;
+    return line(plan, groups, feeder, source_bytes, epoch);
   }
   static std::string show(const fetch_episodes &in) {
     const auto &[group, members, packer, job] = in;
@@ -340,12 +369,12 @@ struct parcel_text {
     return line(bin);
   }
   static std::string show(const stage_step &in) {
-    const auto &[step, micro_batches] = in;
-    return line(step, micro_batches);
+    const auto &[step, micro_batches, epoch] = in;
+    return line(step, micro_batches, epoch);
   }
   static std::string show(const step_staged &in) {
-    const auto &[step, rank, digests, wire_bytes] = in;
-    return line(step, rank, digests, wire_bytes);
+    const auto &[step, rank, digests, wire_bytes, epoch] = in;
+    return line(step, rank, digests, wire_bytes, epoch);
   }
   static std::string show(const commit_step &in) {
     const auto &[step, step_digest] = in;
@@ -362,6 +391,58 @@ struct parcel_text {
   static std::string show(const run_failed &in) {
     const auto &[who, what] = in;
     return line(who, what);
+  }
+  static std::string show(const planner_claim &in) {
+    const auto &[folder, epoch] = in;
+    return line(folder, epoch);
+  }
+  static std::string show(const step_digest_of &in) {
+    const auto &[step, digest] = in;
+    return line(step, digest);
+  }
+  static std::string show(const step_totals &in) {
+    const auto &[step, totals] = in;
+    return line(step, totals.rl, totals.ce, totals.ref_kl);
+  }
+  static std::string show(const planner_hello &in) {
+    const auto &[claim, durable] = in;
+    return line(claim, durable);
+  }
+  static std::string show(const planner_refused &in) {
+    const auto &[claim, why] = in;
+    return line(claim, why);
+  }
+  static std::string show(const rank_state &in) {
+    const auto &[rank, epoch, generation, next, committed, trained, saved] = in;
+    return line(rank, epoch, generation, next, committed, trained, saved);
+  }
+  static std::string show(const begin_generation &in) {
+    const auto &[generation, next] = in;
+    return line(generation, next);
+  }
+  static std::string show(const end_generation &in) {
+    const auto &[generation, why] = in;
+    return line(generation, why);
+  }
+  static std::string show(const steps_recorded &in) {
+    const auto &[trained, durable] = in;
+    return line(trained, durable);
+  }
+  static std::string show(const checkpoint_saved &in) {
+    const auto &[rank, step] = in;
+    return line(rank, step);
+  }
+  static std::string show(const groups_wanted &in) {
+    const auto &[groups] = in;
+    return line(groups);
+  }
+  static std::string show(const group_again &in) {
+    const auto &[group, info] = in;
+    return line(group, info);
+  }
+  static std::string show(const group_held &in) {
+    const auto &[group, assembler] = in;
+    return line(group, assembler);
   }
 };
 

@@ -35,7 +35,8 @@ private:
   digest128 digest();
   group_ref group() { return {number(), number32()}; }
   std::vector<group_ref> groups();
-  bin_ref bin() { return {number(), number32(), number32()}; }
+  bin_ref bin() { return {number(), number32(), number32(), number()}; }
+  planner_claim claim() { return {digest(), number()}; }
   std::shared_ptr<const group_info> info();
   std::uint32_t member() { return number32() % 1000; }
   peer who();

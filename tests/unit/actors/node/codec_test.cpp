@@ -196,7 +196,17 @@ const std::map<std::string_view, way> ways{{"frame_arrived", {lane::data, false}
                                            {"commit_step", {lane::control, false}},
                                            {"rank_notice", {lane::control, false}},
                                            {"step_trained", {lane::control, false}},
-                                           {"run_failed", {lane::control, false}}};
+                                           {"run_failed", {lane::control, false}},
+                                           {"planner_hello", {lane::control, false}},
+                                           {"planner_refused", {lane::control, false}},
+                                           {"rank_state", {lane::control, false}},
+                                           {"begin_generation", {lane::control, false}},
+                                           {"end_generation", {lane::control, false}},
+                                           {"steps_recorded", {lane::control, false}},
+                                           {"checkpoint_saved", {lane::control, false}},
+                                           {"groups_wanted", {lane::control, false}},
+                                           {"group_again", {lane::data, false}},
+                                           {"group_held", {lane::control, false}}};
 
 BOOST_AUTO_TEST_CASE(every_kind_goes_its_way) {
   BOOST_TEST(ways.size() == parcel_kinds);
@@ -261,7 +271,9 @@ BOOST_AUTO_TEST_CASE(a_missing_field_is_refused_by_name) {
       {"fetch_episodes", {0, "group"}},    {"episodes_fetched", {0, "group"}},
       {"micro_batch_ready", {0, "bin"}},   {"fetch_micro_batch", {0, "bin"}},
       {"micro_batch_packed", {1, "bin"}},  {"micro_batch_taken", {0, "bin"}},
-      {"commit_step", {0, "step_digest"}}, {"run_failed", {0, "code"}}};
+      {"commit_step", {0, "step_digest"}}, {"run_failed", {0, "code"}},
+      {"planner_hello", {0, "claim"}},     {"planner_refused", {0, "claim"}},
+      {"group_again", {0, "group"}},       {"group_held", {0, "group"}}};
   for_every_kind(1, [&](const parcel &what) {
     const auto found = expected.find(name_of(what));
     if (found == expected.end()) { // zero is a value of all its fields
@@ -316,7 +328,7 @@ BOOST_AUTO_TEST_CASE(unknown_enumerators_are_refused_by_field) {
   tombstone.reason = static_cast<tombstone_reason>(2);
   BOOST_TEST(problem_with(encode({tombstone}, "a").parts) ==
              "group_tombstone: reason: 2 is unknown");
-  for (const auto code : {0U, 13U, 65'535U}) {
+  for (const auto code : {0U, 15U, 65'535U}) {
     const run_failed failed{"a", {static_cast<errc>(code), ""}};
     BOOST_TEST(mentions(problem_with(encode({failed}, "a").parts), "run_failed: code: "));
   }
