@@ -55,6 +55,10 @@ inline constexpr std::size_t host_entries = std::size_t{1} << 16;
 /// A message between hosts other than a report, whose text may be as long as a body. Unit: bytes.
 inline constexpr std::size_t host_bytes = std::size_t{64} << 20;
 
+/// Parts of one record of the planner's log: a step has a plan for each micro batch and annotations
+/// for each group.
+inline constexpr std::size_t log_parts = std::size_t{1} << 21;
+
 /// What a collective tells all ranks (rank_notice). Unit: bytes.
 inline constexpr std::size_t notice_bytes = std::size_t{1} << 20;
 

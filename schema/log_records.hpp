@@ -35,7 +35,7 @@ struct log_generation {
 
 /// Samples of a group that came to the same end.
 struct log_samples {
-  std::uint8_t state = 0; ///< actors/planner/ledger.hpp, episode_state
+  std::uint8_t state = 0; ///< schema/episode_state.hpp
   std::uint64_t samples = 0;
   std::uint64_t tokens = 0;
 
@@ -48,9 +48,9 @@ struct log_group {
   std::uint32_t source = 0;
   group_key key;
   std::vector<std::uint8_t> states; ///< by episode of its header: episode_state
-  std::vector<log_samples> samples;
-  std::uint64_t cut_tokens = 0; ///< cut off samples that were packed
-  std::string why;              ///< for people: why it goes to no step; empty in a commit
+  std::vector<log_samples> samples; ///< at most one for each state
+  std::uint64_t cut_tokens = 0;     ///< cut off samples that were packed
+  std::string why;                  ///< for people: why it goes to no step; empty in a commit
 };
 
 /// One micro batch of a step.
@@ -121,12 +121,17 @@ using log_record = std::variant<log_open, log_generation, log_commit, log_settle
 /// "open", "generation", "commit" and so on.
 std::string_view name_of(const log_record &what) noexcept;
 
-/// The parts of a record: LogRecord, then what it carries.
-/// Errors: too_large for more than a record can hold.
+/// The parts of a record: LogRecord, then what it carries. What it returns decode_log_record reads;
+/// but a group's `why` is cut to limits::text_bytes.
+/// Errors: too_large for more than a record can hold; bad_value, bad_format for what the check of
+/// decode_log_record refuses.
 result<message> encode(const log_record &what);
 
-/// Reads what stands in a log, of which nothing is trusted. Errors: bad_format, bad_value,
-/// too_large, unsupported (a kind that a later version writes).
+/// Reads what stands in a log, of which nothing is trusted: lists and names within
+/// schema/limits.hpp, numbers that count from 1, known states, plans and annotations that verify
+/// and belong to their bin and group. Whether a record fits those before it is not looked at.
+/// The frames of the result are those of `parts`. Errors: bad_format, bad_value, too_large,
+/// unsupported (a kind that a later version writes).
 result<log_record> decode_log_record(const message &parts);
 
 } // namespace millrace

@@ -5,6 +5,7 @@
 
 #include "runtime/utf8.hpp"
 #include "schema/limits.hpp"
+#include "schema/wire_digest.hpp"
 
 namespace millrace {
 
@@ -52,9 +53,6 @@ struct writer {
 
 wire::GroupPlace place_of(const group_ref &group) { return {group.ordinal, group.source}; }
 wire::BinPlace place_of(const bin_ref &bin) { return {bin.step, bin.rank, bin.index, bin.epoch}; }
-wire::Digest digest_of(const digest128 &digest) {
-  return wire::Digest(flatbuffers::make_span(digest.bytes));
-}
 
 auto write(writer &out, const frame_arrived &in) {
   const auto group = place_of(in.group);

@@ -5,8 +5,8 @@
 #include <cstring>
 #include <type_traits>
 
-#include "actors/node/field_reader.hpp"
 #include "runtime/utf8.hpp"
+#include "schema/field_reader.hpp"
 #include "schema/limits.hpp"
 
 namespace millrace {

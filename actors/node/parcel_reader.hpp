@@ -11,7 +11,8 @@
 
 #include "actors/interfaces.hpp"
 #include "actors/node/codec.hpp"
-#include "actors/node/field_reader.hpp"
+#include "schema/field_reader.hpp"
+#include "schema/wire_digest.hpp"
 
 namespace millrace {
 
@@ -117,11 +118,5 @@ private:
   const peer_resolver &peers_;
   const std::shared_ptr<memory_meter> &meter_;
 };
-
-inline digest128 digest_of(const wire::Digest &in) {
-  digest128 out;
-  std::copy(in.bytes()->begin(), in.bytes()->end(), out.bytes.begin());
-  return out;
-}
 
 } // namespace millrace

@@ -7,11 +7,6 @@ namespace millrace {
 
 namespace {
 
-constexpr std::array<std::string_view, episode_state_count> names{
-    "trained",   "rolled_back",   "truncated", "gated",      "pruned",
-    "stale",     "group_dropped", "filtered",  "ineligible", "expired",
-    "cancelled", "errored",       "rejected",  "eval",       "held"};
-
 /// State of a sample that the planner handled.
 episode_state state_of(const sample_record &sample) {
   switch (sample.outcome) {
@@ -56,10 +51,6 @@ episode_state state_of_end(const wire::EpisodeHeader &episode, group_end end) {
 }
 
 } // namespace
-
-std::string_view name_of(episode_state state) noexcept {
-  return names[static_cast<std::size_t>(state)];
-}
 
 std::uint64_t ledger::total() const noexcept {
   return std::accumulate(episodes.begin(), episodes.end(), std::uint64_t{0});

@@ -4,33 +4,12 @@
 #include <array>
 #include <cstdint>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "schema/body.hpp"
+#include "schema/episode_state.hpp"
 
 namespace millrace {
-
-/// What became of an episode: the first that applies.
-enum class episode_state : std::uint8_t {
-  trained,       ///< at least one of its samples is in a trained step
-  rolled_back,   ///< it was trained in a step that is lost
-  truncated,     ///< all trainable tokens of its kept samples were cut off at seq_len
-  gated,         ///< the gate rejected its group
-  pruned,        ///< all its samples, in a group that the gate admitted
-  stale,         ///< too old when its step was cut
-  group_dropped, ///< scored as a unit, and a sibling failed
-  filtered,      ///< a filter refused it
-  ineligible,    ///< no trainable token, or no trainable agent
-  expired,       ///< its group never completed
-  cancelled,     ///< given up by its source
-  errored,       ///< failed at its source
-  rejected,      ///< refused by an importer, a reader or a later check
-  eval,          ///< not for training
-  held,          ///< still under way, or left over when the run ended
-};
-inline constexpr std::size_t episode_state_count = 15;
-std::string_view name_of(episode_state state) noexcept;
 
 /// A kept sample of a group: where it is, and what the planner did with it.
 struct sample_record {
