@@ -52,7 +52,11 @@ class Case(harness.Case):
             time.sleep(0.01)
 
     def started(self):
-        return sorted(each.name for each in self.calls.iterdir() if each.name not in ("ended", "signals", "waiting"))
+        return sorted(each.name for each in self.calls.iterdir()
+                      if each.name not in ("ended", "signals", "starts", "waiting"))
+
+    def times_started(self, name):
+        return (self.calls / "starts").read_text().split("\n").count(name)
 
     def arguments(self, name):
         return (self.calls / name).read_text().split()
@@ -194,6 +198,135 @@ class Ends(Case):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("packer-0 did not end within 5 s", done.stderr)
         self.assert_nothing_is_left()
+
+
+class Restarts(Case):
+    def restarted(self, *args, deadline="60", **fake):
+        return self.local("c.toml", "--set", "state=st", "--restart", *args, deadline=deadline, **fake)
+
+    def assert_told(self, done, *lines):
+        said = done.stderr.splitlines()
+        for line in lines:
+            self.assertIn("local: " + line, said)
+
+    def test_what_a_signal_a_failure_or_a_wish_ends_comes_again_under_its_name(self):
+        dies = "scorer-0:9:2 trainer-0:x75:1 packer-0:x1:1"
+        done = self.restarted(dies=dies, expected="scorer-0:3 trainer-0:2 packer-0:2")
+        self.assertEqual((done.returncode, done.stdout), (0, "planner: begins\nplanner: ends\n"), done.stderr)
+        self.assert_told(done, "scorer-0 ended (signal 9); started again (restart 1)",
+                         "scorer-0 ended (signal 9); started again (restart 2)",
+                         "trainer-0 ended (exit code 75); started again (restart 1)",
+                         "packer-0 ended (exit code 1); started again (restart 1)")
+        self.assertEqual(done.stderr.count("started again"), 4, done.stderr)
+        self.assertNotIn("failed", done.stderr)
+        self.assertEqual(self.times_started("env-reader-0"), 1)
+
+    def test_the_planner_comes_again_with_what_it_was_given(self):
+        done = self.restarted("--json", "q.json", "--scale", "scorer=2", dies="planner:9:1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.times_started("planner"), 2)
+        for word in ("--json", "q.json", "scorer.instances=2", "directory.endpoint=tcp://127.0.0.1:4711"):
+            self.assertIn(word, self.arguments("planner"))
+
+    def test_a_planner_that_is_lost_at_the_very_end_gets_all_others_again(self):
+        done = self.restarted(late="1", expected="directory scorer-0 trainer-0 env-reader-0 packer-0 assembler-0")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for name in ("planner", "scorer-0", "trainer-0", "env-reader-0"):
+            self.assertEqual(self.times_started(name), 2, name)
+        self.assert_told(done, "planner ended (signal 9); started again (restart 1)")
+        self.assertEqual(done.stderr.count("started again"), 1, done.stderr)
+
+    def test_the_directory_comes_again_at_the_endpoint_that_it_had(self):
+        done = self.restarted(dies="directory:9:1", expected="directory:2")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("directory.endpoint=tcp://127.0.0.1:4711", self.arguments("directory"))
+        self.assertNotIn("directory.endpoint=tcp://127.0.0.1:*", self.arguments("directory"))
+        self.assertIn("--endpoint-file", self.arguments("directory"))
+
+    def test_the_one_process_comes_again(self):
+        everything = "directory,env-reader,assembler,scorer,planner,packer,trainer"
+        done = self.restarted("--colocated", dies=f"{everything}:9:2")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assert_told(done, "all ended (signal 9); started again (restart 2)")
+        self.assertEqual(self.times_started(everything), 3)
+
+    def test_all_starts_of_a_process_have_one_log(self):
+        done = self.restarted(dies="scorer-0:9:2", last_words="so it goes", expected="scorer-0:3")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        [run] = (self.dir / "st" / "logs").iterdir()
+        self.assertEqual((run / "scorer-0.log").read_text(), "millrace: so it goes\n" * 2)
+
+    def test_all_wait_for_who_is_lost_as_long_as_the_config_says_or_a_minute(self):
+        for args, wanted in ((["c.toml"], "recovery.wait=60"), (["waits.toml"], None),
+                             (["c.toml", "--set", "recovery.wait=0"], "recovery.wait=0")):
+            (self.dir / "waits.toml").touch()
+            for each in self.calls.iterdir():
+                each.unlink()
+            done = self.local(*args, "--restart", "--set", "state=st")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            said = [word for word in self.arguments("planner") if word.startswith("recovery.wait")]
+            self.assertEqual(said, [wanted] if wanted else [])
+
+    def test_without_it_nothing_is_set_and_nothing_comes_again(self):
+        done = self.local("c.toml", "--scale", "scorer=2", dies="scorer-0:9:1", expected="scorer-0 scorer-1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.times_started("scorer-0"), 1)
+        self.assertFalse([word for word in self.arguments("planner") if word.startswith("recovery.wait")])
+
+    def test_it_needs_a_state_folder(self):
+        done = self.local("c.toml", "--restart")
+        self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1), done.stderr)
+        self.assertIn("state=FOLDER", done.stderr)
+        self.assertEqual(self.started(), [])
+
+    def test_bad_use_is_not_tried_again(self):
+        done = self.restarted(dies="planner:x2:9")
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertEqual(self.times_started("planner"), 1)
+        self.assert_nothing_is_left()
+
+    def test_one_of_two_that_is_used_badly_stays_away_and_the_run_goes_on(self):
+        done = self.restarted("--scale", "scorer=2", dies="scorer-1:x2:9", expected="scorer-0 scorer-1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("scorer-1 failed (exit code 2)", done.stderr)
+        self.assertEqual(self.times_started("scorer-1"), 1)
+
+    def test_a_folder_of_another_run_or_under_another_planner_ends_all(self):
+        for words in ("st belongs to another run: r1", "another planner leads this run"):
+            (self.calls / "starts").unlink(missing_ok=True)
+            done = self.restarted(dies="planner:x1:9", last_words=words)
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn(f"millrace: {words}", done.stderr.splitlines())
+            self.assertEqual(self.times_started("planner"), 1)
+            self.assert_nothing_is_left()
+
+    def test_a_run_that_ends_with_1_in_order_is_not_run_again(self):
+        done = self.restarted(code="1")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertEqual(self.times_started("planner"), 1)
+
+    def test_who_dies_again_and_again_is_given_up_and_all_ends(self):
+        environment = {**self.environment(dies="scorer-0:9:99", waits="1"), "MILLRACE_RESTARTS": "2"}
+        done = subprocess.run([SCRIPT, "c.toml", "--set", "state=st", "--restart"], stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, timeout=harness.DEADLINE_S, cwd=self.dir, env=environment,
+                              check=False)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("scorer-0 ended 3 times within 30 s of its start; it is given up", done.stderr)
+        self.assertEqual(self.times_started("scorer-0"), 3)
+        self.assertEqual((self.calls / "signals").read_text(), "SIGTERM\n")
+        self.assert_nothing_is_left()
+
+    def test_after_a_signal_nothing_comes_again(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            for each in self.calls.iterdir():
+                each.unlink()
+            script = self.begun("c.toml", "--restart", "--set", "state=st")
+            script.send_signal(number)
+            _, said = script.communicate(timeout=harness.DEADLINE_S)
+            self.assertEqual(script.returncode, 1)
+            self.assertNotIn("started again", said)
+            self.assertEqual((self.calls / "signals").read_text(), number.name + "\n")
+            self.assert_nothing_is_left()
 
 
 class Signals(Case):
