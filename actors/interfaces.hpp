@@ -269,6 +269,7 @@ struct step_staged {
 struct commit_step {
   std::uint64_t step;
   digest128 step_digest;
+  std::uint64_t epoch = 0; ///< of the planner; words of a lower one than is known are late
 };
 
 /// From a feeder to the trainer of its rank: a committed step. Steps come in order.
@@ -314,6 +315,9 @@ struct planner_claim {
 struct planner_hello {
   planner_claim claim;
   std::uint64_t durable = 0; ///< last step that a checkpoint of all ranks holds
+  /// Who says so, and gets the answers: the name alone may still stand for the one before. None:
+  /// whoever has the planner's name.
+  peer planner = {};
 };
 
 /// From a feeder to the planner, control: not obeyed, since a later start of it is known, or
@@ -376,14 +380,16 @@ struct checkpoint_saved {
 /// checkpoint_loaded.
 struct load_checkpoint {
   std::uint64_t step = 0;
+  peer feeder = {};
 };
 struct checkpoint_loaded {
   std::uint64_t step = 0; ///< the last step that it holds
 };
 
-/// From a feeder to its trainer: join the ranks of this job.
+/// From a feeder to its trainer: join the ranks of this job. `feeder` hears of trained steps.
 struct begin_training {
   std::uint64_t generation = 0;
+  peer feeder = {};
 };
 
 /// From the process's node to those of its actors that work with this role: take it into use.

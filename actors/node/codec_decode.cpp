@@ -229,7 +229,8 @@ result<step_staged> read(parcel_reader &in, const wire::StepStaged &table) {
 result<commit_step> read(parcel_reader &in, const wire::CommitStep &table) {
   in.expect_parts(0);
   const auto *digest = in.required(table.step_digest(), "step_digest");
-  return in.done(commit_step{table.step(), digest == nullptr ? digest128{} : digest_of(*digest)});
+  return in.done(commit_step{table.step(), digest == nullptr ? digest128{} : digest_of(*digest),
+                             table.epoch()});
 }
 
 result<rank_notice> read(parcel_reader &in, const wire::RankNotice &table) {
@@ -265,7 +266,9 @@ planner_claim claim_of(parcel_reader &in, const wire::PlannerClaim *given) {
 
 result<planner_hello> read(parcel_reader &in, const wire::PlannerHello &table) {
   in.expect_parts(0);
-  return in.done(planner_hello{claim_of(in, table.claim()), table.durable()});
+  return in.done(
+      planner_hello{claim_of(in, table.claim()), table.durable(),
+                    table.planner() == nullptr ? peer() : in.who(table.planner(), "planner")});
 }
 
 result<planner_refused> read(parcel_reader &in, const wire::PlannerRefused &table) {

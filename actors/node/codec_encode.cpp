@@ -215,7 +215,7 @@ auto write(writer &out, const step_staged &in) {
 
 auto write(writer &out, const commit_step &in) {
   const auto digest = digest_of(in.step_digest);
-  return wire::CreateCommitStep(out.builder, in.step, &digest);
+  return wire::CreateCommitStep(out.builder, in.step, &digest, in.epoch);
 }
 
 auto write(writer &out, const rank_notice &in) {
@@ -243,7 +243,8 @@ Offset<wire::PlannerClaim> claim_of(writer &out, const planner_claim &in) {
 
 auto write(writer &out, const planner_hello &in) {
   const auto claim = claim_of(out, in.claim);
-  return wire::CreatePlannerHello(out.builder, claim, in.durable);
+  const auto planner = in.planner ? out.id_of(in.planner) : Offset<wire::PeerId>();
+  return wire::CreatePlannerHello(out.builder, claim, in.durable, planner);
 }
 
 auto write(writer &out, const planner_refused &in) {

@@ -175,7 +175,9 @@ struct parcel_makers {
       out.digests.push_back({r.number32(), r.number32(), r.digest()});
     return out;
   }
-  commit_step operator()(std::type_identity<commit_step>) { return {r.number(), r.digest()}; }
+  commit_step operator()(std::type_identity<commit_step>) {
+    return {r.number(), r.digest(), r.number()};
+  }
   rank_notice operator()(std::type_identity<rank_notice>) { return {r.text(), r.text(300)}; }
   step_trained operator()(std::type_identity<step_trained>) {
     const auto some = [this] { return static_cast<std::int64_t>(r.random_()); };
@@ -184,7 +186,9 @@ struct parcel_makers {
   run_failed operator()(std::type_identity<run_failed>) {
     return {r.text(), {static_cast<errc>(r.pick(1, 14)), r.text(300)}};
   }
-  planner_hello operator()(std::type_identity<planner_hello>) { return {r.claim(), r.number()}; }
+  planner_hello operator()(std::type_identity<planner_hello>) {
+    return {r.claim(), r.number(), r.pick(0, 1) == 0 ? peer() : r.who()};
+  }
   planner_refused operator()(std::type_identity<planner_refused>) {
     return {r.claim(), r.text(300)};
   }
@@ -377,8 +381,8 @@ struct parcel_text {
     return line(step, rank, digests, wire_bytes, epoch);
   }
   static std::string show(const commit_step &in) {
-    const auto &[step, step_digest] = in;
-    return line(step, step_digest);
+    const auto &[step, step_digest, epoch] = in;
+    return line(step, step_digest, epoch);
   }
   static std::string show(const rank_notice &in) {
     const auto &[key, value] = in;
@@ -405,8 +409,8 @@ struct parcel_text {
     return line(step, totals.rl, totals.ce, totals.ref_kl);
   }
   static std::string show(const planner_hello &in) {
-    const auto &[claim, durable] = in;
-    return line(claim, durable);
+    const auto &[claim, durable, planner] = in;
+    return line(claim, durable, planner);
   }
   static std::string show(const planner_refused &in) {
     const auto &[claim, why] = in;
