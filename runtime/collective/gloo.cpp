@@ -14,6 +14,7 @@
 
 #include <gloo/rendezvous/context.h>
 #include <gloo/rendezvous/hash_store.h>
+#include <gloo/rendezvous/prefix_store.h>
 #include <gloo/transport/tcp/device.h>
 #include <gloo/transport/unbound_buffer.h>
 
@@ -157,8 +158,18 @@ public:
   }
 
   void set(const std::string &key, const std::vector<char> &data) override {
-    deliver(key, {data.begin(), data.end()});
-    publish_(key, {data.begin(), data.end()});
+    const std::string value(data.begin(), data.end());
+    deliver(key, value);
+    {
+      const std::lock_guard lock(mutex_);
+      mine_.emplace_back(key, value);
+    }
+    publish_(key, value);
+  }
+
+  std::vector<std::pair<std::string, std::string>> published() const {
+    const std::lock_guard lock(mutex_);
+    return mine_;
   }
 
   std::vector<char> get(const std::string &key) override {
@@ -181,9 +192,10 @@ public:
 
 private:
   const std::function<void(std::string, std::string)> publish_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::map<std::string, std::vector<char>> values_;
+  std::vector<std::pair<std::string, std::string>> mine_;
 };
 
 gloo_relay::gloo_relay(std::function<void(std::string key, std::string value)> publish)
@@ -192,6 +204,22 @@ gloo_relay::gloo_relay(std::function<void(std::string key, std::string value)> p
 void gloo_relay::deliver(const std::string &key, const std::string &value) {
   board_->deliver(key, value);
 }
+
+std::vector<std::pair<std::string, std::string>> gloo_relay::published() const {
+  return board_->published();
+}
+
+namespace {
+
+/// Gloo has one type of error for its sockets: "bind: ..." and "listen: ..." are of this end.
+errc kind_of(std::string_view text) {
+  const auto says = [&](std::string_view words) { return text.find(words) != text.npos; };
+  if (says("imeout") || says("imed out"))
+    return errc::timed_out;
+  return says("onnect") || says("closed") || says("roken pipe") ? errc::peer_lost : errc::io;
+}
+
+} // namespace
 
 result<std::unique_ptr<collective>> join_gloo(const gloo_options &options,
                                               const gloo_store &store) {
@@ -203,12 +231,13 @@ result<std::unique_ptr<collective>> join_gloo(const gloo_options &options,
     auto device = gloo::transport::tcp::CreateDevice(where);
     auto context = std::make_shared<gloo::rendezvous::Context>(options.rank, options.size);
     context->setTimeout(options.deadline);
-    context->connectFullMesh(*store, device);
+    gloo::rendezvous::PrefixStore prefixed(options.prefix, *store);
+    context->connectFullMesh(
+        options.prefix.empty() ? *store : static_cast<gloo::rendezvous::Store &>(prefixed), device);
     return std::make_unique<gloo_collective>(options, std::move(context));
   } catch (const std::exception &why) {
     const auto text = plain(why);
-    const bool late = text.find("imeout") != text.npos || text.find("imed out") != text.npos;
-    return fail(late ? errc::timed_out : errc::io,
+    return fail(kind_of(text),
                 "joining the collective as rank {} of {} at {}, {} ms for each rank: {}",
                 options.rank, options.size, options.address, options.deadline.count(), text);
   }

@@ -5,6 +5,8 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "runtime/collective/collective.hpp"
 
@@ -29,6 +31,8 @@ public:
   const gloo_store &store() const noexcept { return store_; }
   /// What a rank has published. The first value of a key stays.
   void deliver(const std::string &key, const std::string &value);
+  /// All that ranks here have published, for a carrier that has forgotten it.
+  std::vector<std::pair<std::string, std::string>> published() const;
 
 private:
   class board;
@@ -42,12 +46,16 @@ struct gloo_options {
   /// The address that the other ranks connect to. Gloo's ports know no keys: whoever reaches the
   /// address can take part, so anything but loopback must be a network of its own.
   std::string address = "127.0.0.1";
+  /// Put before every key: jobs that share a store differ in it. Empty: the store is this job's
+  /// own.
+  std::string prefix = {};
   /// For each exchange, and for each rank that is waited for while joining.
   std::chrono::milliseconds deadline{30'000};
 };
 
 /// A rank over TCP. Blocks until all ranks have joined.
-/// Errors: `timed_out` if one does not; `io` if Gloo cannot open or connect its sockets.
+/// Errors: `timed_out` if one does not; `peer_lost` if one goes while the ranks join; `io` if Gloo
+/// cannot open its sockets.
 /// From then on the process ignores SIGPIPE. Thread: Gloo runs one thread of its own per rank.
 result<std::unique_ptr<collective>> join_gloo(const gloo_options &options, const gloo_store &store);
 

@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/collective/collective.hpp"
 
-#include <algorithm>
 #include <array>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <limits>
 #include <memory>
-#include <mutex>
 #include <numeric>
-#include <random>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -311,114 +307,6 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(after_a_failure_every_call_fails_at_once, Backend,
     BOOST_REQUIRE(!answer);
     BOOST_TEST(contains(answer.error().message, "the run stops"), answer.error().message);
   }
-}
-
-BOOST_AUTO_TEST_SUITE_END()
-
-BOOST_AUTO_TEST_SUITE(gloo_joining)
-
-BOOST_AUTO_TEST_CASE(a_rank_that_never_joins_is_a_time_out_that_says_who_waited) {
-  const auto joined = join_gloo({.rank = 0, .size = 2, .deadline = 200ms}, make_gloo_store());
-  BOOST_REQUIRE(!joined);
-  BOOST_TEST((joined.error().code == errc::timed_out), joined.error().message);
-  BOOST_TEST(contains(joined.error().message, "rank 0 of 2"), joined.error().message);
-}
-
-BOOST_AUTO_TEST_CASE(an_address_that_is_not_this_machine_is_an_io_error) {
-  const auto joined = join_gloo({.rank = 0, .size = 1, .address = "192.0.2.1", .deadline = 200ms},
-                                make_gloo_store());
-  BOOST_REQUIRE(!joined);
-  BOOST_TEST((joined.error().code == errc::io), joined.error().message);
-  BOOST_TEST(contains(joined.error().message, "192.0.2.1"), joined.error().message);
-}
-
-namespace {
-
-/// Carries what ranks publish on their relays to all ranks, in random order and some of it twice.
-class random_carrier {
-public:
-  explicit random_carrier(std::size_t ranks) {
-    for (std::size_t rank = 0; rank < ranks; ++rank)
-      relays_.push_back(std::make_unique<gloo_relay>(
-          [this, ranks](const std::string &key, const std::string &value) {
-            const std::lock_guard lock(mutex_);
-            for (std::size_t to = 0; to < 2 * ranks; ++to)
-              on_the_way_.push_back({to % ranks, key, to < ranks ? value : "late words"});
-            came_.notify_all();
-          }));
-    const auto seed = std::random_device{}();
-    BOOST_TEST_MESSAGE("seed " << seed);
-    thread_ = std::jthread([this, seed](const std::stop_token &stop) { carry(stop, seed); });
-  }
-  gloo_store store(int rank) const { return relays_[static_cast<std::size_t>(rank)]->store(); }
-
-private:
-  struct notice {
-    std::size_t to;
-    std::string key;
-    std::string value;
-  };
-
-  void carry(const std::stop_token &stop, unsigned seed) {
-    std::minstd_rand random(seed);
-    std::unique_lock lock(mutex_);
-    while (came_.wait(lock, stop, [&] { return !on_the_way_.empty(); })) {
-      const auto at = random() % on_the_way_.size();
-      // The first words of a rank come before its late ones.
-      const auto first = std::ranges::find_if(on_the_way_, [&](const notice &one) {
-        return one.to == on_the_way_[at].to && one.key == on_the_way_[at].key;
-      });
-      const auto what = *first;
-      on_the_way_.erase(first);
-      relays_[what.to]->deliver(what.key, what.value);
-    }
-  }
-
-  std::vector<std::unique_ptr<gloo_relay>> relays_;
-  std::mutex mutex_;
-  std::condition_variable_any came_;
-  std::vector<notice> on_the_way_;
-  std::jthread thread_; ///< last: it uses all of the above
-};
-
-} // namespace
-
-BOOST_AUTO_TEST_CASE(ranks_meet_over_relays_whatever_order_their_notices_come_in) {
-  for (int round = 0; round < 5; ++round) {
-    const random_carrier carrier(3);
-    ranks all(3);
-    {
-      std::vector<std::jthread> threads;
-      for (int rank = 0; rank < 3; ++rank)
-        threads.emplace_back([&, rank] {
-          auto joined = join_gloo({.rank = rank, .size = 3, .deadline = 20s}, carrier.store(rank));
-          if (joined)
-            all[static_cast<std::size_t>(rank)] = std::move(*joined);
-        });
-    }
-    for (const auto &one : all)
-      BOOST_REQUIRE(one);
-    const auto values = reduced<std::int64_t>(
-        all,
-        [](int rank) {
-          return std::array<std::int64_t, 2>{rank, 1};
-        },
-        reduction::sum);
-    for (const auto &own : values) {
-      BOOST_TEST(own[0] == 3);
-      BOOST_TEST(own[1] == 3);
-    }
-  }
-}
-
-BOOST_AUTO_TEST_CASE(a_rank_that_no_notice_reaches_is_a_time_out) {
-  std::vector<std::string> published;
-  const gloo_relay relay(
-      [&](const std::string &key, const std::string &) { published.push_back(key); });
-  const auto joined = join_gloo({.rank = 0, .size = 2, .deadline = 200ms}, relay.store());
-  BOOST_REQUIRE(!joined);
-  BOOST_TEST((joined.error().code == errc::timed_out), joined.error().message);
-  BOOST_TEST(!published.empty());
 }
 
 BOOST_AUTO_TEST_SUITE_END()
