@@ -5,6 +5,7 @@ import os
 import random
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -29,6 +30,13 @@ def wait_until(condition, seconds, what, detail=lambda: ""):
         if time.monotonic() > until:
             raise AssertionError(f"not within {seconds} s: {what}\n{detail()}")
         time.sleep(0.01)
+
+
+def free_socket(host):
+    """Bound to a port that nobody has there."""
+    out = socket.socket()
+    out.bind((host, 0))
+    return out
 
 
 class Process:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A TCP proxy in front of a process, that loses what passes through it."""
+import collections
 import selectors
 import socket
 import threading
@@ -25,6 +26,7 @@ class Proxy:
         self.selector.register(self.listener, selectors.EVENT_READ)
         self.peers = {}  # socket: the other one
         self.left = {}   # socket: bytes that it may still send
+        self.orders = collections.deque()  # of cut_within
         self.wake, self.waker = socket.socketpair()
         self.selector.register(self.wake, selectors.EVENT_READ)
         self.ending = False
@@ -40,6 +42,11 @@ class Proxy:
         self.forwarding = True
         self.waker.send(b"c")
 
+    def cut_within(self, budget, swallows=False):
+        """Each open connection ends after as many more bytes as `budget()` says, or falls silent."""
+        self.orders.append((budget, swallows))
+        self.waker.send(b"b")
+
     def close(self):
         self.ending = True
         self.waker.send(b"e")
@@ -53,11 +60,18 @@ class Proxy:
                 if key.fileobj is self.listener:
                     self.accept()
                 elif key.fileobj is self.wake:
-                    self.wake.recv(1)
+                    if self.wake.recv(1) == b"b":
+                        self.obey(*self.orders.popleft())
+                        continue
                     for each in list(self.peers):
                         self.cut(each)
                 elif key.fileobj in self.peers:
                     self.pass_on(key.fileobj)
+
+    def obey(self, budget, swallows):
+        self.swallows = swallows
+        for each in self.left:
+            self.left[each] = max(1, budget())
 
     def accept(self):
         side, _ = self.listener.accept()
