@@ -246,9 +246,11 @@ refused_for_good() {
   words_before=$last_words
   ((code_of[$lead] == 1)) || return 1
   case $last_words in
-  *"another run"* | *"another planner"* | *"stopped by a signal"*) ;;
-  # Of one process nothing else tells a run that has failed from a failure on the way.
-  *) [[ $lead == all && -n $last_words && $last_words == "$before" ]] ;;
+  *"leads this run"* | *"another process has it open"* | *"stopped by a signal"*) ;;
+  *) # a damaged folder, a run that has failed as a whole
+    now
+    [[ -n $last_words && $last_words == "$before" ]] && ((time - begun[$lead] < 500))
+    ;;
   esac
 }
 

@@ -291,13 +291,15 @@ class Restarts(Case):
         self.assertIn("scorer-1 failed (exit code 2)", done.stderr)
         self.assertEqual(self.times_started("scorer-1"), 1)
 
-    def test_a_folder_of_another_run_or_under_another_planner_ends_all(self):
-        for words in ("st belongs to another run: r1", "another planner leads this run"):
+    def test_a_folder_in_use_a_run_under_another_planner_and_a_damaged_folder_end_all(self):
+        for words, times in (("'st/planner.log' is locked: another process has it open", 1),
+                             ("another planner leads this run: folder 4711", 1),
+                             ("'st/planner.log' is not a planner's log", 2)):
             (self.calls / "starts").unlink(missing_ok=True)
             done = self.restarted(dies="planner:x1:9", last_words=words)
             self.assertEqual(done.returncode, 1, done.stderr)
             self.assertIn(f"millrace: {words}", done.stderr.splitlines())
-            self.assertEqual(self.times_started("planner"), 1)
+            self.assertEqual(self.times_started("planner"), times)
             self.assert_nothing_is_left()
 
     def test_a_run_that_ends_with_1_in_order_is_not_run_again(self):
