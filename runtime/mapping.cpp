@@ -13,12 +13,12 @@ namespace millrace {
 
 namespace {
 
-class descriptor {
+class descriptor_owner {
 public:
-  explicit descriptor(int fd) noexcept : fd_(fd) {}
-  descriptor(const descriptor &) = delete;
-  descriptor &operator=(const descriptor &) = delete;
-  ~descriptor() {
+  explicit descriptor_owner(int fd) noexcept : fd_(fd) {}
+  descriptor_owner(const descriptor_owner &) = delete;
+  descriptor_owner &operator=(const descriptor_owner &) = delete;
+  ~descriptor_owner() {
     if (fd_ >= 0)
       ::close(fd_);
   }
@@ -37,7 +37,7 @@ tl::unexpected<error> refused(const std::filesystem::path &path, int number) {
 
 result<frame> map_file(const std::filesystem::path &path) {
   // Non-blocking, so that opening a pipe that nobody writes to returns.
-  const descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  const descriptor_owner file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.get() < 0)
     return refused(path, errno);
   struct stat info {};
@@ -47,10 +47,13 @@ result<frame> map_file(const std::filesystem::path &path) {
     return fail(errc::bad_argument, "cannot read '{}': it is a directory", path.string());
   if (!S_ISREG(info.st_mode))
     return fail(errc::bad_argument, "cannot read '{}': it is not a regular file", path.string());
-  const auto size = static_cast<std::size_t>(info.st_size);
+  return map_file(file.get(), static_cast<std::size_t>(info.st_size), path);
+}
+
+result<frame> map_file(int descriptor, std::size_t size, const std::filesystem::path &path) {
   if (size == 0)
     return frame();
-  void *data = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file.get(), 0);
+  void *data = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, descriptor, 0);
   if (data == MAP_FAILED)
     return refused(path, errno);
   const std::shared_ptr<const void> owner(data, [size](void *p) { ::munmap(p, size); });

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 
 #include "runtime/frame.hpp"
@@ -13,5 +14,7 @@ namespace millrace {
 /// mapped: touching what is gone ends the process (SIGBUS, docs/gotchas.md); replacing it by rename
 /// is safe. Errors: not_found, bad_argument (a directory, a pipe or a device), io (no permission).
 result<frame> map_file(const std::filesystem::path &path);
+/// The same of an open one, its first `size` bytes; `path` stands in messages. Errors: io.
+result<frame> map_file(int descriptor, std::size_t size, const std::filesystem::path &path);
 
 } // namespace millrace

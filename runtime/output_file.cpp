@@ -3,56 +3,19 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
-#include <ctime>
 #include <system_error>
 #include <utility>
 
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "runtime/posix_file.hpp"
+
 namespace millrace {
 
 namespace {
 
 constexpr std::size_t pending_limit = std::size_t{1} << 20;
-
-/// write(2) under a file size limit raises SIGXFSZ in the calling thread, whose default ends the
-/// process. It is blocked for the call and taken away if it came, so that the call's EFBIG is all
-/// that remains. The rest of the process keeps its handlers.
-class size_signal_blocked {
-public:
-  size_signal_blocked() noexcept {
-    sigemptyset(&only_);
-    sigaddset(&only_, SIGXFSZ);
-    pthread_sigmask(SIG_BLOCK, &only_, &before_);
-  }
-  size_signal_blocked(const size_signal_blocked &) = delete;
-  size_signal_blocked &operator=(const size_signal_blocked &) = delete;
-  ~size_signal_blocked() {
-    const timespec no_wait{};
-    if (sigismember(&before_, SIGXFSZ) == 0)
-      while (sigtimedwait(&only_, nullptr, &no_wait) > 0)
-        ;
-    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-  }
-
-private:
-  sigset_t only_{};
-  sigset_t before_{};
-};
-
-std::string reason_of(int number) { return std::generic_category().message(number); }
-
-/// The name may reach the disk later than the file does; where folders cannot be synced it has to.
-void sync_folder_of(const std::filesystem::path &path) {
-  const auto folder = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
-  const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0)
-    return;
-  ::fsync(fd);
-  ::close(fd);
-}
 
 } // namespace
 
@@ -160,7 +123,8 @@ status output_file::finish() {
   if (::rename(temporary_.c_str(), path_.c_str()) != 0)
     return refuse(errno);
   temporary_.clear();
-  sync_folder_of(path_);
+  // The name may reach the disk later than the file does; where it cannot be synced it has to.
+  static_cast<void>(sync_folder_of(path_));
   return {};
 }
 
