@@ -4,28 +4,12 @@
 #include <algorithm>
 #include <cstring>
 
-#include "runtime/crc32c.hpp"
 #include "runtime/mapping.hpp"
 #include "schema/limits.hpp"
 
 namespace millrace {
 
 namespace format = recording_format;
-
-namespace {
-
-template <class T> T read_as(std::span<const std::byte> bytes) {
-  T value;
-  std::memcpy(&value, bytes.data(), sizeof(T));
-  return value;
-}
-
-bool starts_with(std::span<const std::byte> bytes, std::span<const char> magic) {
-  const auto n = std::min(bytes.size(), magic.size());
-  return n > 0 && std::memcmp(bytes.data(), magic.data(), n) == 0;
-}
-
-} // namespace
 
 std::string_view to_string(record_kind kind) noexcept {
   switch (kind) {
@@ -67,15 +51,16 @@ status recording_reader::read_file_header() {
   const auto all = bytes_.bytes();
   if (all.empty())
     return fail(errc::bad_format, "'{}' is empty, not a recording", name_);
-  if (!starts_with(all, format::file_magic))
+  if (!starts_alike(all, format::file_magic))
     return fail(errc::bad_format,
                 "'{}' is not a recording (.mrec); 'millrace import' makes one of trace files",
                 name_);
   if (all.size() < sizeof(format::file_header))
     return fail(errc::bad_format, "'{}' is cut off after {} bytes, within the header of the file",
                 name_, all.size());
-  const auto header = read_as<format::file_header>(all);
-  const auto crc = crc32c(all.first(sizeof(header) - sizeof(header.crc)));
+  format::file_header header;
+  std::memcpy(&header, all.data(), sizeof(header));
+  const auto crc = crc_of(header);
   at_ = sizeof(header);
   if (crc != header.crc) {
     report({0, sizeof(header),
@@ -91,68 +76,15 @@ status recording_reader::read_file_header() {
   return {};
 }
 
-/// The header at `offset`, if one stands there that fits its checksum. What it says about lengths
-/// may still be more than the file has.
-std::optional<format::record_header> recording_reader::header_at(std::uint64_t offset) const {
-  if (offset > bytes_.size() || bytes_.size() - offset < sizeof(format::record_header))
-    return std::nullopt;
-  const auto bytes = bytes_.bytes().subspan(offset, sizeof(format::record_header));
-  if (!starts_with(bytes, format::record_magic))
-    return std::nullopt;
-  const auto header = read_as<format::record_header>(bytes);
-  if (crc32c(bytes.first(sizeof(header) - sizeof(header.crc))) != header.crc)
-    return std::nullopt;
-  return header;
-}
-
-/// Where the first valid header from `offset` on stands, at any byte: damage may have moved it. The
-/// size of the file if there is none.
-std::uint64_t recording_reader::next_header_after(std::uint64_t offset) const {
-  const auto *data = reinterpret_cast<const char *>(bytes_.data());
-  while (offset < bytes_.size()) {
-    const auto *found = static_cast<const char *>(::memmem(data + offset, bytes_.size() - offset,
-                                                           format::record_magic.data(),
-                                                           format::record_magic.size()));
-    if (found == nullptr)
-      break;
-    offset = static_cast<std::uint64_t>(found - data);
-    if (header_at(offset))
-      return offset;
-    ++offset;
-  }
-  return bytes_.size();
-}
-
 /// Precondition: the record lies inside the file.
 result<record> recording_reader::read_body(const format::record_header &header) const {
-  const auto body = bytes_.sub(at_ + sizeof(header), header.body_bytes);
-  if (const auto crc = crc32c(body.bytes()); crc != header.body_crc)
-    return fail(errc::damaged, "a record of kind {} has checksum {:08x}, expected {:08x}",
-                header.kind, crc, header.body_crc);
-  if (header.kind < static_cast<std::uint32_t>(record_kind::frame) ||
-      header.kind > static_cast<std::uint32_t>(record_kind::index))
+  const auto kind = record_kind{header.kind};
+  auto parts = parts_of(bytes_, at_, header, limits::parts, to_string(kind));
+  if (!parts)
+    return tl::unexpected(std::move(parts).error());
+  if (kind < record_kind::frame || kind > record_kind::index)
     return fail(errc::damaged, "a record of unknown kind {}", header.kind);
-  const std::uint64_t lengths = std::uint64_t{header.parts} * sizeof(std::uint64_t);
-  if (header.parts == 0 || header.parts > limits::parts || lengths > body.size())
-    return fail(errc::damaged, "a {} record of {} parts in {} bytes",
-                to_string(record_kind{header.kind}), header.parts, body.size());
-
-  record out{record_kind{header.kind}, at_, {}};
-  out.parts.reserve(header.parts);
-  constexpr std::uint64_t step = format::alignment;
-  std::uint64_t at = (lengths + step - 1) / step * step;
-  for (std::uint32_t i = 0; i < header.parts; ++i) {
-    const auto size = read_as<std::uint64_t>(body.bytes().subspan(i * sizeof(std::uint64_t)));
-    if (at > body.size() || size > body.size() - at)
-      return fail(errc::damaged, "part {} of a {} record, {} bytes, lies outside it", i,
-                  to_string(out.kind), size);
-    out.parts.push_back(body.sub(at, size));
-    at += (size + step - 1) / step * step;
-  }
-  if (at != body.size())
-    return fail(errc::damaged, "a {} record of {} bytes has parts of {}", to_string(out.kind),
-                body.size(), at);
-  return out;
+  return record{kind, at_, std::move(*parts)};
 }
 
 void recording_reader::report(recording_damage what) {
@@ -175,12 +107,13 @@ void recording_reader::skip_to(std::uint64_t offset, std::string reason) {
 /// bytes takes no longer than two readings.
 void recording_reader::skip_broken(const format::record_header &header, std::string reason) {
   const auto end = at_ + sizeof(header) + header.body_bytes;
-  if (end == bytes_.size() || header_at(end) || header.body_bytes > rescan_budget_) {
+  if (end == bytes_.size() || header_at(bytes_.bytes(), end) ||
+      header.body_bytes > rescan_budget_) {
     skip_to(end, std::move(reason));
     return;
   }
   rescan_budget_ -= header.body_bytes;
-  skip_to(next_header_after(at_ + 1), std::move(reason));
+  skip_to(next_header_after(bytes_.bytes(), at_ + 1), std::move(reason));
 }
 
 /// What follows the closing index is not part of the recording.
@@ -202,10 +135,10 @@ void recording_reader::read_index(const record &last) {
 /// The bytes from here on are no record that fits the file: a record that was being written, or
 /// damage.
 void recording_reader::read_tail() {
-  const auto next = next_header_after(at_ + 1);
+  const auto next = next_header_after(bytes_.bytes(), at_ + 1);
   const auto rest = bytes_.bytes().subspan(at_);
-  const bool cut = header_at(at_) || (rest.size() < sizeof(format::record_header) &&
-                                      starts_with(rest, format::record_magic));
+  const bool cut = header_at(bytes_.bytes(), at_) || (rest.size() < sizeof(format::record_header) &&
+                                                      starts_alike(rest, format::record_magic));
   if (next < bytes_.size()) {
     skip_to(next, cut ? "a record runs past the end of the file" : "no record header");
   } else if (cut) {
@@ -218,8 +151,8 @@ void recording_reader::read_tail() {
 
 std::optional<record> recording_reader::next() {
   while (at_ < bytes_.size()) {
-    const auto header = header_at(at_);
-    if (!header || header->body_bytes > bytes_.size() - at_ - sizeof(*header)) {
+    const auto header = header_at(bytes_.bytes(), at_);
+    if (!header || !fits(*header, at_, bytes_.size())) {
       read_tail();
       continue;
     }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
-#include <bit>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -11,6 +9,7 @@
 #include <vector>
 
 #include "schema/body.hpp"
+#include "schema/record_framing.hpp"
 
 namespace millrace {
 
@@ -25,36 +24,6 @@ enum class record_kind : std::uint32_t {
 
 /// "frame", "sealed episode", "group size", "text", "index".
 std::string_view to_string(record_kind kind) noexcept;
-
-/// The layout of a recording. Source: docs/formats.md, "Recording (.mrec)". All little-endian.
-namespace recording_format {
-inline constexpr std::array<char, 8> file_magic{'\x89', 'M', 'R', 'E', 'C', '\r', '\n', '\x1a'};
-inline constexpr std::array<char, 8> record_magic{'\xab', 'r', 'e', 'c', 'o', 'r', 'd', '\xbb'};
-inline constexpr std::uint32_t version = 1;
-inline constexpr std::size_t alignment = 16; ///< of records and of their parts
-inline constexpr std::size_t source_bytes = 40;
-
-struct file_header {
-  std::array<char, 8> magic = file_magic;
-  std::uint32_t version = recording_format::version;
-  std::uint32_t flags = 0;                 ///< none is defined; a file with others is refused
-  std::array<char, source_bytes> source{}; ///< name of the source, UTF-8, zero-padded
-  std::uint32_t reserved = 0;
-  std::uint32_t crc = 0; ///< CRC-32C of the 60 bytes before it
-};
-static_assert(sizeof(file_header) == 64);
-
-struct record_header {
-  std::array<char, 8> magic = record_magic;
-  std::uint32_t kind = 0;
-  std::uint32_t parts = 0;
-  std::uint64_t body_bytes = 0; ///< from the end of this header to the next: a multiple of 16
-  std::uint32_t body_crc = 0;   ///< CRC-32C of those bytes: part lengths, parts, filling
-  std::uint32_t crc = 0;        ///< CRC-32C of the 28 bytes before it
-};
-static_assert(sizeof(record_header) == 32);
-static_assert(std::endian::native == std::endian::little);
-} // namespace recording_format
 
 /// One record, its bytes checked against its checksum. The parts lie in the mapping and keep it
 /// alive.
@@ -72,12 +41,6 @@ struct recording_damage {
 
   /// "offset 4096: 112 bytes skipped: ..."
   std::string text() const;
-};
-
-/// The end of a file that was still being written: a record that runs past the end.
-struct torn_tail {
-  std::uint64_t offset = 0;
-  std::uint64_t bytes = 0;
 };
 
 /// Reads the records of a recording one after the other, without copying them. Nothing in the file
@@ -120,8 +83,6 @@ private:
   recording_reader(frame bytes, std::string name);
 
   status read_file_header();
-  std::optional<recording_format::record_header> header_at(std::uint64_t offset) const;
-  std::uint64_t next_header_after(std::uint64_t offset) const;
   result<record> read_body(const recording_format::record_header &header) const;
   void skip_broken(const recording_format::record_header &header, std::string reason);
   void skip_to(std::uint64_t offset, std::string reason);

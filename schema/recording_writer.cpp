@@ -1,37 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "schema/recording_writer.hpp"
 
-#include <algorithm>
-#include <cstring>
-
-#include "runtime/crc32c.hpp"
 #include "schema/limits.hpp"
 
 namespace millrace {
 
-namespace format = recording_format;
-
 namespace {
-
-constexpr std::array<std::byte, format::alignment> zeros{};
-
-template <class T> std::span<const std::byte> bytes_of(const T &value) {
-  return std::as_bytes(std::span(&value, 1));
-}
-
-/// Zeros that bring `size` bytes to the alignment.
-std::span<const std::byte> filling_after(std::size_t size) {
-  return std::span(zeros).first((format::alignment - size % format::alignment) % format::alignment);
-}
-
-/// The longest prefix of at most `limit` bytes that does not end within a UTF-8 character.
-std::string_view cut_at_character(std::string_view text, std::size_t limit) {
-  if (text.size() <= limit)
-    return text;
-  while (limit > 0 && (static_cast<unsigned char>(text[limit]) & 0xC0U) == 0x80U)
-    --limit;
-  return text.substr(0, limit);
-}
 
 result<message> encode_index(const recording_counts &counts, std::uint64_t records) {
   std::size_t size = 4096; // an upper bound
@@ -61,11 +35,8 @@ result<recording_writer> recording_writer::create(const std::filesystem::path &p
   auto file = output_file::create(path);
   if (!file)
     return tl::unexpected(std::move(file).error());
-  format::file_header header;
-  const auto name = cut_at_character(source, header.source.size());
-  std::copy(name.begin(), name.end(), header.source.begin());
-  header.crc = crc32c(bytes_of(header).first(sizeof(header) - sizeof(header.crc)));
-  MILLRACE_TRY(file->write(bytes_of(header)));
+  const auto header = file_header_of(recording_format::file_magic, source);
+  MILLRACE_TRY(file->write(std::as_bytes(std::span(&header, 1))));
   return recording_writer(std::move(*file));
 }
 
@@ -93,27 +64,9 @@ status recording_writer::append_group_size(const group_key &key, std::uint32_t s
 }
 
 status recording_writer::write(record_kind kind, const message &parts) {
-  std::vector<std::uint64_t> lengths;
-  lengths.reserve(parts.size());
-  for (const auto &part : parts)
-    lengths.push_back(part.size());
-  std::vector<std::span<const std::byte>> body{std::as_bytes(std::span(lengths))};
-  body.push_back(filling_after(body.front().size()));
-  for (const auto &part : parts) {
-    body.push_back(part.bytes());
-    body.push_back(filling_after(part.size()));
-  }
-
-  format::record_header header;
-  header.kind = static_cast<std::uint32_t>(kind);
-  header.parts = static_cast<std::uint32_t>(parts.size());
-  for (auto bytes : body) {
-    header.body_bytes += bytes.size();
-    header.body_crc = crc32c(bytes, header.body_crc);
-  }
-  header.crc = crc32c(bytes_of(header).first(sizeof(header) - sizeof(header.crc)));
-  MILLRACE_TRY(file_.write(bytes_of(header)));
-  for (auto bytes : body)
+  const framed_record framed(static_cast<std::uint32_t>(kind), parts);
+  MILLRACE_TRY(file_.write(framed.header()));
+  for (const auto bytes : framed.body())
     MILLRACE_TRY(file_.write(bytes));
   ++records_;
   return {};
