@@ -134,11 +134,13 @@ struct groups_received {
   std::vector<group_ref> groups;
 };
 
-/// From the planner to an assembler and to the reader of the groups, control: these groups are
-/// settled; forget them. At most most_refs groups.
+/// From the planner to assemblers and to the reader of the groups, control: these groups have their
+/// end in the log; assemblers forget them. Readers keep what is not settled for good: its step may
+/// have to be made again. At most most_refs groups.
 struct groups_settled {
   static constexpr std::size_t most_refs = 2048; ///< keeps the message small
   std::vector<group_ref> groups;
+  bool for_good = true;
 };
 
 /// From a reader to the supervisor, when it has read everything: what only the file could tell.
@@ -166,19 +168,23 @@ struct episodes_fetched {
   std::string problem; ///< not empty: why there are none
 };
 
-/// From the planner to readers and assemblers, control: a step has to be made again from these
-/// groups. Who has them offers them: a reader sends all it keeps of the group to an assembler, an
-/// assembler answers with group_held.
+/// From the planner to readers and assemblers, control: these groups are needed again, for a step
+/// that has to be made again (`scored`) or since their step is no more. Who has them offers them: a
+/// reader sends all it keeps of the group to an assembler, an assembler answers with group_held or
+/// asks a scorer.
 struct groups_wanted {
   static constexpr std::size_t most_refs = groups_settled::most_refs;
   std::vector<group_ref> groups;
+  bool scored = false;
 };
 
-/// From a reader to an assembler: what follows of this group has been scored before. Once the group
-/// is complete the assembler tells the planner with group_held, in place of asking a scorer.
+/// From a reader to an assembler: what follows is this group once more, from its first message on,
+/// whatever was said of it before. If it is `scored`, the assembler tells the planner with
+/// group_held once it is complete, in place of asking a scorer.
 struct group_again {
   group_ref group;
   std::shared_ptr<const group_info> info;
+  bool scored = false;
 };
 
 /// From an assembler to the planner, control: it holds the bytes of this group, complete.
@@ -344,9 +350,9 @@ struct rank_state {
   std::uint64_t generation = 0; ///< that it is part of; 0: none yet
   std::uint64_t next = 0;       ///< the step that it needs next
   /// Committed steps that it holds or has trained, and has not heard of as recorded.
-  std::vector<step_digest_of> committed;
-  std::vector<step_totals> trained; ///< of those
-  std::uint64_t saved = 0;          ///< its last checkpoint
+  std::vector<step_digest_of> committed{};
+  std::vector<step_totals> trained{}; ///< of those
+  std::uint64_t saved = 0;            ///< its last checkpoint
 };
 
 /// From the planner to every feeder, control: all ranks are there and stand at the same step. They
@@ -374,6 +380,12 @@ struct steps_recorded {
 struct checkpoint_saved {
   std::uint32_t rank = 0;
   std::uint64_t step = 0;
+};
+
+/// From the planner to every feeder, and from there to its trainer, control: no step follows this
+/// one; what no checkpoint holds is to be saved.
+struct save_checkpoint {
+  std::uint64_t step = 0; ///< the last one
 };
 
 /// From a feeder to its trainer: go back to what a checkpoint holds; 0: begin anew. Answered by
@@ -458,7 +470,8 @@ struct step_done {
 struct run_finished {
   std::shared_ptr<const ledger> entries;
   digest128 grid_hash;
-  bool all_received = false; ///< every group of the source is in it
+  std::vector<step_report> steps; ///< all that count, those of earlier starts too
+  bool all_received = false;      ///< every group of the source is in it
 };
 
 /// From the supervisor to the planner: begin no more steps; what is committed is trained, the rest
@@ -482,7 +495,8 @@ struct parcel {
                micro_batch_ready, fetch_micro_batch, micro_batch_packed, micro_batch_taken,
                stage_step, step_staged, commit_step, rank_notice, step_trained, run_failed,
                planner_hello, planner_refused, rank_state, begin_generation, end_generation,
-               steps_recorded, checkpoint_saved, groups_wanted, group_again, group_held>
+               steps_recorded, checkpoint_saved, groups_wanted, group_again, group_held,
+               save_checkpoint>
       what;
 };
 
@@ -550,6 +564,7 @@ MILLRACE_MESSAGE(millrace::begin_generation)
 MILLRACE_MESSAGE(millrace::end_generation)
 MILLRACE_MESSAGE(millrace::steps_recorded)
 MILLRACE_MESSAGE(millrace::checkpoint_saved)
+MILLRACE_MESSAGE(millrace::save_checkpoint)
 MILLRACE_MESSAGE(millrace::load_checkpoint)
 MILLRACE_MESSAGE(millrace::checkpoint_loaded)
 MILLRACE_MESSAGE(millrace::begin_training)

@@ -24,7 +24,7 @@ public:
       : system_(system), planner_(std::move(planner)), supervisor_(std::move(supervisor)),
         parts_(parts), config_(*parts.config) {}
 
-  void spawn_planner() {
+  void spawn_planner(std::unique_ptr<run_log> log) {
     planner_options options;
     options.batch = config_.batch;
     options.limits = config_.planner;
@@ -33,8 +33,11 @@ public:
     options.readers = config_.instances.env_readers;
     options.max_steps = parts_.max_steps;
     options.memory_limit = config_.memory_limit;
+    options.keep = config_.keep();
+    options.checkpoints = config_.trainer.checkpoint_every != 0;
     add("planner", role::planner, "planner",
-        system_.spawn<planner>(parts_.context, std::move(options), supervisor_, parts_.counters));
+        system_.spawn<planner, caf::detached>(parts_.context, std::move(options), std::move(log),
+                                              supervisor_, parts_.counters));
     planner_ = out_.contacts.back().who;
   }
 
@@ -157,12 +160,12 @@ std::vector<actor_spec> all_stages(const run_config &config) {
 }
 
 result<pipeline> start_actors(caf::actor_system &system, std::span<const actor_spec> specs,
-                              peer planner, const peer &supervisor, const pipeline_parts &parts) {
+                              peer planner, const peer &supervisor, pipeline_parts &parts) {
   spawner out(system, std::move(planner), supervisor, parts);
   // The planner first: the others are told of it when they are made.
   for (const auto &spec : specs)
     if (spec.what == role::planner)
-      out.spawn_planner();
+      out.spawn_planner(std::move(parts.log));
   for (const auto &spec : specs)
     switch (spec.what) {
     case role::trainer:
@@ -195,14 +198,16 @@ bool works_with(role who, role whom) noexcept {
   case role::assembler:
     return whom == role::scorer;
   case role::planner:
-    return whom == role::env_reader || whom == role::packer || whom == role::trainer;
+    return whom == role::env_reader || whom == role::assembler || whom == role::packer ||
+           whom == role::trainer;
   default:
     return false;
   }
 }
 
 bool hears_of_loss(role who, role whom) noexcept {
-  return works_with(who, whom) || (who == role::trainer && whom == role::packer);
+  return works_with(who, whom) || (who == role::trainer && whom == role::packer) ||
+         (who == role::assembler && whom == role::env_reader);
 }
 
 void introduce(std::span<const contact> contacts) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "actors/interfaces.hpp"
+#include "actors/planner/run_log.hpp"
 #include "actors/reader/quarantine.hpp"
 #include "actors/run_config.hpp"
 #include "actors/run_counters.hpp"
@@ -38,6 +39,7 @@ struct pipeline_parts {
   /// How the trainer of a rank joins the others, and what it is told of them.
   std::function<rank_join(std::uint32_t rank)> join;
   std::function<void(const rank_notice &)> noticed;
+  std::unique_ptr<run_log> log; ///< where the planner is; it takes it
 };
 
 /// The actors of one stage of the data path.
@@ -63,7 +65,7 @@ struct pipeline {
 /// other processes as these come and go. Errors: those of recording_reader::open.
 /// @param planner here or elsewhere; ignored if `specs` has one.
 result<pipeline> start_actors(caf::actor_system &system, std::span<const actor_spec> specs,
-                              peer planner, const peer &supervisor, const pipeline_parts &parts);
+                              peer planner, const peer &supervisor, pipeline_parts &parts);
 
 /// Whether actors of role `who` must be told of those of role `whom`.
 bool works_with(role who, role whom) noexcept;

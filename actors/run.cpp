@@ -93,6 +93,23 @@ status complete_sources(std::vector<source_report> &sources,
   return {};
 }
 
+/// What the state folder is of, as its log says it.
+run_identity identity_of(const run_config &config, const process_options &process) {
+  const auto &source = config.source;
+  return {config.id,
+          source.path.empty() ? fmt::format("preset {}, scale {}, seed {}", source.preset,
+                                            source.scale, source.seed)
+                              : source.path.string(),
+          process.program, process.config_digest, config.plan.ranks};
+}
+
+std::string resumed_line(const run_history &log, const std::filesystem::path &state) {
+  return fmt::format("start {} in {}: {} steps are committed, {} trained, {} durable; {} groups "
+                     "have ended\n",
+                     log.opened()->epoch, state.string(), log.committed(), log.trained(),
+                     log.durable(), log.groups().size());
+}
+
 /// Groups that had not reached the planner when a run was stopped early are held.
 void hold_the_rest(run_summary &summary) {
   const auto all = summary.source_episodes();
@@ -175,6 +192,16 @@ result<process_parts> prepare(const run_config &config, const process_options &p
   process_parts parts{settings, process, options, state.path(), {}, false};
   parts.plans = holds(process.actors, role::planner);
   auto &stages = parts.stages;
+  if (parts.plans) {
+    // A folder that is made up for this run is gone with it: nothing in it needs to be safe.
+    auto log = run_log::open(state.path(), identity_of(config, process), config.keep(),
+                             config.recovery.sync && !config.state.empty());
+    if (!log)
+      return tl::unexpected(std::move(log).error());
+    if ((*log)->resumed())
+      out << resumed_line((*log)->history(), state.path()) << std::flush;
+    stages.log = std::move(*log);
+  }
   stages.config = settings;
   stages.recording = name_of(config.source);
   if (parts.reads()) {
@@ -234,7 +261,9 @@ result<process_staff> start(caf::actor_system &system, const caf::actor &supervi
                    .lease = lease,
                    .status = status_source{parts.process.program, config.memory_limit,
                                            parts.stages.counters, office},
-                   .has_directory = parts.process.directory},
+                   .has_directory = parts.process.directory,
+                   .patience_for_restart = std::chrono::milliseconds(
+                       static_cast<std::int64_t>(config.recovery.wait_s * 1000))},
       office, stages.contacts, staff.directory, supervising);
   for (const auto &one : stages.contacts)
     office->add_local(one);
@@ -338,6 +367,8 @@ status run_with(caf::actor_system &system, signal_guard &signals,
                                 parts.stages.counters->memory);
   if (!sockets)
     return tl::unexpected(std::move(sockets).error());
+  if (parts.stages.log)
+    sockets->self.folder = parts.stages.log->history().opened()->folder.hex();
   auto entry = entry_of(parts.process, *sockets);
   auto directory_key = config.link.directory_key;
   if (directory_key.empty())
@@ -473,17 +504,13 @@ result<std::optional<run_summary>> run_process(const run_config &config,
   return summary;
 }
 
-result<run_summary> run_pipeline(const run_config &config, const run_options &options,
-                                 std::ostream &out) {
+process_options whole_run(const run_config &config) {
   process_options process;
   process.name = std::string(directory_process);
   process.actors = all_stages(config);
   process.directory = true;
   process.alone = true;
-  auto summary = run_process(config, process, options, out);
-  if (!summary)
-    return tl::unexpected(std::move(summary).error());
-  return std::move(**summary);
+  return process;
 }
 
 } // namespace millrace

@@ -35,20 +35,19 @@ struct process_options {
   std::filesystem::path endpoint_file; ///< gets the endpoint, once bound; empty: none
 };
 
-/// Runs the actors of one process until the run is over. The process that holds the planner prints
-/// steps, ends all others in the order of the data, and has the summary; the others end when it
-/// says so, when they are drained, or when somebody is gone without whom the run cannot go on.
-/// Errors: what kept it from starting (source, state folder, sockets), or what ended the run.
-/// Ends the process with exit code 1, and names who is left, if actors do not end in time.
+/// Runs the actors of one process until the run is over: data ends, max_steps are trained, or
+/// SIGINT or SIGTERM comes; then they are shut down in order, sources first. Progress goes to
+/// `out`: a line that is rewritten on a terminal, plain lines elsewhere. A run that ended but does
+/// not balance is a summary with balanced = false. The process that holds the planner prints steps,
+/// ends all others in the order of the data, and has the summary; the others end when it says so,
+/// when they are drained, or when somebody is gone without whom the run cannot go on. Errors: what
+/// kept it from starting (source, state folder, sockets), or what ended the run. Ends the process
+/// with exit code 1, and names who is left, if actors do not end in time.
 result<std::optional<run_summary>> run_process(const run_config &config,
                                                const process_options &process,
                                                const run_options &options, std::ostream &out);
 
-/// Runs all stages in this process until data ends, max_steps are trained, or SIGINT or SIGTERM
-/// comes; then shuts them down in order, sources first. Progress goes to `out`: a line that is
-/// rewritten on a terminal, plain lines elsewhere. A run that ended but does not balance is a
-/// summary with balanced = false. Errors: those of run_process.
-result<run_summary> run_pipeline(const run_config &config, const run_options &options,
-                                 std::ostream &out);
+/// All stages of a run in one process. config_digest and program are the caller's to fill in.
+process_options whole_run(const run_config &config);
 
 } // namespace millrace

@@ -36,6 +36,7 @@ void supervisor::listen(std::chrono::milliseconds patience) {
       [&](const run_finished &in) {
         state_.entries = in.entries;
         state_.grid_hash = in.grid_hash;
+        state_.steps = in.steps; // those of earlier starts too
         state_.all_received = in.all_received;
         state_.finished = true;
       },

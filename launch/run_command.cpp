@@ -29,12 +29,15 @@ int run_command(const run_request &request) {
   options.dump = request.dump;
   options.allow_damage = request.allow_damage;
   options.schedule_seed = request.schedule_seed;
+  auto process = whole_run(*config);
+  process.config_digest = shared_config_digest(*config).hex();
+  process.program = MILLRACE_VERSION;
   if (request.schedule_seed != 0)
     std::cout << "schedule seed " << request.schedule_seed << '\n';
-  const auto summary = run_pipeline(*config, options, std::cout);
+  const auto summary = run_process(*config, process, options, std::cout);
   if (!summary)
     return complain(summary.error());
-  return finish_run(*summary, *config, std::move(json));
+  return finish_run(**summary, *config, std::move(json));
 }
 
 } // namespace millrace

@@ -279,6 +279,7 @@ void visit(vector_audit &a, const wire::ActorEnvelope &root) {
   case wire::ActorMessage::BeginGeneration:
   case wire::ActorMessage::StepsRecorded:
   case wire::ActorMessage::CheckpointSaved:
+  case wire::ActorMessage::SaveCheckpoint:
   case wire::ActorMessage::SourceEnded:
   case wire::ActorMessage::PermitWanted:
   case wire::ActorMessage::Permit:
@@ -358,6 +359,7 @@ void visit(vector_audit &a, const wire::LinkHeader &root) {
     a.texts(identity->roles());
     a.text(identity->program());
     a.text(identity->config());
+    a.text(identity->folder());
   }
 }
 

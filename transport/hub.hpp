@@ -22,6 +22,8 @@ struct process_identity {
   std::uint64_t incarnation = 0;  ///< larger for a later start under the same name
   std::string program;            ///< program version, for people
   std::string config;             ///< digest of what all processes must agree on, hex
+  /// Of a planner: id of its state folder, hex. A later start must have the same.
+  std::string folder{};
 };
 
 /// The two lanes of a link, each with a session of its own. Each is in order, but that a message

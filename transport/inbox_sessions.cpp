@@ -72,6 +72,11 @@ inbox::judgement inbox::judge(const process_identity &who, lane where,
 inbox::judgement inbox::judge_known(const process_identity &who, lane where) const {
   const auto at = senders_.find(who.process);
   const auto known = at == senders_.end() ? 0 : at->second.who.incarnation;
+  if (at != senders_.end() && at->second.who.folder != who.folder)
+    return {fmt::format("another '{}' leads this run, with state folder {}, not {}: end one of "
+                        "them, or give the runs different ids (run.id)",
+                        who.process, at->second.who.folder, who.folder),
+            true};
   if (at != senders_.end() && who.incarnation < known)
     return {fmt::format("superseded: incarnation {} of it came after {}", known, who.incarnation),
             true};

@@ -25,7 +25,9 @@ Offset<wire::LinkIdentity> put(FlatBufferBuilder &builder, const process_identit
   const auto roles = builder.CreateVectorOfStrings(who.roles);
   const auto program = builder.CreateString(who.program);
   const auto config = builder.CreateString(who.config);
-  return wire::CreateLinkIdentity(builder, run, process, roles, who.incarnation, program, config);
+  const auto folder = builder.CreateString(who.folder);
+  return wire::CreateLinkIdentity(builder, run, process, roles, who.incarnation, program, config,
+                                  folder);
 }
 
 status check_text(const flatbuffers::String *text, const char *field) {
@@ -40,6 +42,7 @@ result<process_identity> identity_of(const wire::LinkIdentity &in) {
   MILLRACE_TRY(check_text(in.process(), "process"));
   MILLRACE_TRY(check_text(in.program(), "program"));
   MILLRACE_TRY(check_text(in.config(), "config"));
+  MILLRACE_TRY(check_text(in.folder(), "folder"));
   process_identity out;
   if (const auto *roles = in.roles(); roles != nullptr) {
     if (roles->size() > most_roles)
@@ -55,6 +58,7 @@ result<process_identity> identity_of(const wire::LinkIdentity &in) {
   out.incarnation = in.incarnation();
   out.program = text_of(in.program());
   out.config = text_of(in.config());
+  out.folder = text_of(in.folder());
   return out;
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/crash_point.hpp"
 #include "runtime/log.hpp"
 
 namespace millrace {
@@ -22,14 +23,15 @@ caf::behavior assembler::make_behavior() {
       on(&assembler::take_frame),     on(&assembler::take_episode), on(&assembler::take_rejected),
       on(&assembler::take_size),      on(&assembler::take_end),     on(&assembler::settle),
       on(&assembler::forget_headers), on(&assembler::fetch),        on(&assembler::take_up),
-      on(&assembler::take_draining),  on(&assembler::take_down),    on(&assembler::finish)};
+      on(&assembler::take_draining),  on(&assembler::take_down),    on(&assembler::finish),
+      on(&assembler::take_hello),     on(&assembler::take_again),   on(&assembler::take_wanted)};
 }
 
 /// The group to put something into; null if it is complete or closed already: then it came too
 /// late.
 assembler::group *assembler::open(group_ref ref, const std::shared_ptr<const group_info> &info) {
   if (closed_.contains(ref)) {
-    ++counters_->late;
+    count_late(ref);
     return nullptr;
   }
   auto [at, is_new] = groups_.try_emplace(ref);
@@ -37,27 +39,37 @@ assembler::group *assembler::open(group_ref ref, const std::shared_ptr<const gro
     ++counters_->groups_open;
   at->second.info = info;
   if (at->second.complete) {
-    ++counters_->late;
+    count_late(ref);
     return nullptr;
   }
   return &at->second;
 }
 
+void assembler::count_late(group_ref ref) {
+  const auto reader = static_cast<std::uint32_t>(ref.ordinal % options_.readers);
+  ++(repeating_.contains(reader) ? counters_->repeats : counters_->late);
+}
+
+void assembler::count_duplicate(group_ref ref) {
+  const auto reader = static_cast<std::uint32_t>(ref.ordinal % options_.readers);
+  ++(repeating_.contains(reader) ? counters_->repeats : counters_->duplicates);
+}
+
 /// The member to put a frame or an episode of this attempt into; null if it has been done by this
 /// attempt or a later one. A later attempt starts the member anew.
-assembler::member *assembler::open_member(group &where, std::uint32_t place,
+assembler::member *assembler::open_member(group_ref ref, group &where, std::uint32_t place,
                                           std::uint32_t attempt) {
   auto &one = where.members[place];
   if (attempt > one.attempt) {
     if (one.done)
       --where.done;
     if (one.done || !one.frames.empty())
-      ++counters_->duplicates;
+      count_duplicate(ref);
     one = member{};
     one.attempt = attempt;
   }
   if (one.done || attempt < one.attempt) {
-    ++counters_->duplicates;
+    count_duplicate(ref);
     return nullptr;
   }
   return &one;
@@ -69,11 +81,11 @@ void assembler::take_frame(const frame_arrived &in) {
   if (where == nullptr)
     return;
   const auto &table = in.part.table();
-  auto *one = open_member(*where, in.member, table.attempt());
+  auto *one = open_member(in.group, *where, in.member, table.attempt());
   if (one == nullptr)
     return;
   if (!one->frames.emplace(table.frame(), in.part).second) {
-    ++counters_->duplicates;
+    count_duplicate(in.group);
     return;
   }
   join(in.group, *where, *one);
@@ -109,7 +121,7 @@ void assembler::take_episode(const episode_arrived &in) {
   if (where == nullptr)
     return;
   const auto &head = in.episode.head();
-  auto *one = open_member(*where, in.member, head.attempt());
+  auto *one = open_member(in.group, *where, in.member, head.attempt());
   if (one == nullptr)
     return;
   group_member result;
@@ -123,7 +135,7 @@ void assembler::take_rejected(const episode_rejected &in) {
   auto *where = open(in.group, in.info);
   if (where == nullptr)
     return;
-  auto *one = open_member(*where, in.member, in.attempt);
+  auto *one = open_member(in.group, *where, in.member, in.attempt);
   if (one == nullptr)
     return;
   one->frames.clear();
@@ -185,15 +197,33 @@ void assembler::complete_if_full(group_ref ref, group &where) {
   if (where.complete || where.info->size == 0 || where.done < where.info->size)
     return;
   where.complete = true;
+  crash_point("assembler.group.complete");
+  offer(ref, where);
+}
+
+/// Hands a complete group to whoever is next.
+void assembler::offer(group_ref ref, group &where) {
+  if (where.scored) {
+    tell(peers_.planner, group_held{ref, self_of(*this)});
+    return;
+  }
   auto header = header_of(ref, where);
-  if (!header) {
+  if (where.expired) {
+    auto why = where.info->size == 0
+                   ? std::string("its size is not known: set env.NAME.group_size")
+                   : fmt::format("{} of {} episodes came", where.done, where.info->size);
+    tell(peers_.planner,
+         group_tombstone{ref, header ? std::move(*header) : bare_header_of(ref, where),
+                         tombstone_reason::expired, std::move(why), self_of(*this)});
+  } else if (!header) {
     tell(peers_.planner,
          group_tombstone{ref, bare_header_of(ref, where), tombstone_reason::unscored,
                          header.error().message, self_of(*this)});
-    return;
+  } else {
+    where.header = std::move(*header);
+    ask_scorer(ref, where);
   }
-  where.header = std::move(*header);
-  ask_scorer(ref, where);
+  crash_point("assembler.group.offered");
 }
 
 /// The scorer with the fewest groups takes it: one that has stopped answering gets no more than its
@@ -241,6 +271,11 @@ void assembler::take_draining(const peer_draining &in) {
 }
 
 void assembler::take_down(const peer_down &in) {
+  if (in.what == role::env_reader) {
+    if (const auto reader = number_in(in.who.id().name))
+      lose_reader(*reader);
+    return;
+  }
   std::erase_if(scorers_, [&](const auto &one) { return one.who == in.who; });
   for (auto &[ref, where] : groups_)
     if (where.scorer && where.scorer == in.who) {
@@ -302,24 +337,76 @@ void assembler::take_end(const source_ended &in) {
 /// Data has ended and the group is not complete: it ends outside a step.
 void assembler::expire(group_ref ref, group &where) {
   where.complete = true;
-  auto why = where.info->size == 0
-                 ? std::string("its size is not known: set env.NAME.group_size")
-                 : fmt::format("{} of {} episodes came", where.done, where.info->size);
-  auto header = header_of(ref, where);
-  tell(peers_.planner,
-       group_tombstone{ref, header ? std::move(*header) : bare_header_of(ref, where),
-                       tombstone_reason::expired, std::move(why), self_of(*this)});
+  where.expired = true;
+  offer(ref, where);
+}
+
+/// A planner that started again knows of complete groups only what its log says.
+void assembler::take_hello(const planner_hello &in) {
+  if (in.claim.folder == claim_.folder && in.claim.epoch <= claim_.epoch)
+    return;
+  const bool again = claim_.epoch != 0;
+  claim_ = in.claim;
+  if (!again)
+    return;
+  for (auto &[ref, where] : groups_)
+    if (where.complete) {
+      release_scorer(where);
+      where.scored = false;
+      offer(ref, where);
+    }
+  show_wait();
+}
+
+void assembler::take_again(const group_again &in) {
+  closed_.erase(in.group);
+  auto [at, is_new] = groups_.try_emplace(in.group);
+  if (is_new)
+    ++counters_->groups_open;
+  auto &where = at->second;
+  if (!where.complete)
+    where.members.clear(); // all of it comes again
+  if (!where.complete)
+    where.done = 0;
+  where.info = in.info;
+  where.scored = in.scored;
+  if (where.complete)
+    offer(in.group, where);
+}
+
+void assembler::take_wanted(const groups_wanted &in) {
+  for (auto ref : in.groups)
+    if (const auto found = groups_.find(ref); found != groups_.end() && found->second.complete) {
+      found->second.scored = in.scored;
+      offer(ref, found->second);
+    }
+}
+
+/// It will be back and send everything again, perhaps to others.
+void assembler::lose_reader(std::uint32_t reader) {
+  ended_.erase(reader);
+  repeating_.insert(reader);
+  std::erase_if(groups_, [&](const auto &each) {
+    const auto &[ref, where] = each;
+    const bool gone = ref.ordinal % options_.readers == reader && !where.complete;
+    if (gone)
+      --counters_->groups_open;
+    return gone;
+  });
+  leave_if_idle();
+  show_wait();
 }
 
 void assembler::settle(const groups_settled &in) {
-  for (auto ref : in.groups)
+  for (auto ref : in.groups) {
+    closed_.insert(ref);
     if (const auto found = groups_.find(ref); found != groups_.end()) {
       if (found->second.scorer)
         release_scorer(found->second);
       groups_.erase(found);
-      closed_.insert(ref);
       --counters_->groups_open;
     }
+  }
   leave_if_idle();
   show_wait();
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "actors/assembler/group_header.hpp"
+#include "actors/group_set.hpp"
 #include "actors/interfaces.hpp"
 #include "actors/run_counters.hpp"
 
@@ -34,7 +35,9 @@ struct assembler_peers {
 ///
 /// What comes for a complete or closed group is late; what comes twice is a duplicate: both are
 /// counted and dropped. A complete group goes to the scorer with the fewest groups; if that is lost
-/// before the planner has the answer, to another.
+/// before the planner has the answer, to another. A planner that starts again gets every complete
+/// group again; a reader that does sends all it has from the beginning, so what is incomplete of it
+/// is let go. A closed group opens again if its reader says that it is wanted again.
 class assembler : public stage_actor {
 public:
   assembler(caf::actor_config &config, const actor_context &context, assembler_options options,
@@ -61,8 +64,10 @@ private:
     std::map<std::uint32_t, member> members; ///< by place in the group
     std::uint32_t done = 0;
     bool complete = false;
-    frame header; ///< complete: until the planner has the group
-    peer scorer;  ///< who was asked; none: nobody is there, or a tombstone went instead
+    bool expired = false; ///< complete: data ended before it was
+    bool scored = false;  ///< a step is made again from it: no scorer is asked
+    frame header;         ///< complete: until the planner has the group
+    peer scorer;          ///< who was asked; none: nobody is there, or a tombstone went instead
   };
   struct scorer_state {
     peer who;
@@ -75,6 +80,9 @@ private:
   void take_rejected(const episode_rejected &in);
   void take_size(const group_sized &in);
   void take_end(const source_ended &in);
+  void take_hello(const planner_hello &in);
+  void take_again(const group_again &in);
+  void take_wanted(const groups_wanted &in);
   void settle(const groups_settled &in);
   void forget_headers(const groups_received &in);
   void fetch(const fetch_episodes &in);
@@ -84,10 +92,14 @@ private:
   void finish(const drain &);
 
   group *open(group_ref ref, const std::shared_ptr<const group_info> &info);
-  member *open_member(group &where, std::uint32_t place, std::uint32_t attempt);
+  member *open_member(group_ref ref, group &where, std::uint32_t place, std::uint32_t attempt);
   void join(group_ref ref, group &where, member &one);
   void finish_member(group_ref ref, group &where, member &one, group_member result);
   void complete_if_full(group_ref ref, group &where);
+  void offer(group_ref ref, group &where);
+  void count_late(group_ref ref);
+  void count_duplicate(group_ref ref);
+  void lose_reader(std::uint32_t reader);
   void ask_scorer(group_ref ref, group &where);
   void release_scorer(group &where);
   void leave_if_idle();
@@ -102,8 +114,10 @@ private:
   std::shared_ptr<run_counters> counters_;
 
   std::map<group_ref, group> groups_; ///< open and complete
-  std::set<group_ref> closed_;        ///< settled
+  group_set closed_;                  ///< settled
   std::set<std::uint32_t> ended_;     ///< readers
+  std::set<std::uint32_t> repeating_; ///< readers that started again: they send much twice
+  planner_claim claim_;               ///< of the planner
   std::vector<scorer_state> scorers_;
   bool draining_ = false;
 };

@@ -50,7 +50,8 @@ constexpr std::array<std::string_view, std::variant_size_v<variant_type>> names{
     "checkpoint_saved",
     "groups_wanted",
     "group_again",
-    "group_held"};
+    "group_held",
+    "save_checkpoint"};
 
 result<frame_arrived> read(parcel_reader &in, const wire::FrameArrived &table) {
   const auto group = in.group(table.group());
@@ -133,7 +134,7 @@ result<groups_received> read(parcel_reader &in, const wire::GroupsReceived &tabl
 
 result<groups_settled> read(parcel_reader &in, const wire::GroupsSettled &table) {
   in.expect_parts(0);
-  return in.done(groups_settled{in.groups(table.groups())});
+  return in.done(groups_settled{in.groups(table.groups()), table.for_good()});
 }
 
 result<pack_bin> read(parcel_reader &in, const wire::PackBin &table) {
@@ -315,17 +316,22 @@ result<checkpoint_saved> read(parcel_reader &in, const wire::CheckpointSaved &ta
 
 result<groups_wanted> read(parcel_reader &in, const wire::GroupsWanted &table) {
   in.expect_parts(0);
-  return in.done(groups_wanted{in.groups(table.groups())});
+  return in.done(groups_wanted{in.groups(table.groups()), table.scored()});
 }
 
 result<group_again> read(parcel_reader &in, const wire::GroupAgain &table) {
   in.expect_parts(0);
-  return in.done(group_again{in.group(table.group()), in.info(table.info())});
+  return in.done(group_again{in.group(table.group()), in.info(table.info()), table.scored()});
 }
 
 result<group_held> read(parcel_reader &in, const wire::GroupHeld &table) {
   in.expect_parts(0);
   return in.done(group_held{in.group(table.group()), in.who(table.assembler(), "assembler")});
+}
+
+result<save_checkpoint> read(parcel_reader &in, const wire::SaveCheckpoint &table) {
+  in.expect_parts(0);
+  return in.done(save_checkpoint{table.step()});
 }
 
 using read_function = result<variant_type> (*)(parcel_reader &, const void *);
@@ -362,7 +368,7 @@ using tables =
                wire::RankNotice, wire::StepTrained, wire::RunFailed, wire::PlannerHello,
                wire::PlannerRefused, wire::RankState, wire::BeginGeneration, wire::EndGeneration,
                wire::StepsRecorded, wire::CheckpointSaved, wire::GroupsWanted, wire::GroupAgain,
-               wire::GroupHeld>;
+               wire::GroupHeld, wire::SaveCheckpoint>;
 
 } // namespace
 

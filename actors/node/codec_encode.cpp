@@ -125,7 +125,7 @@ auto write(writer &out, const groups_received &in) {
 
 auto write(writer &out, const groups_settled &in) {
   const auto groups = out.places_of(in.groups);
-  return wire::CreateGroupsSettled(out.builder, groups);
+  return wire::CreateGroupsSettled(out.builder, groups, in.for_good);
 }
 
 auto write(writer &out, const pack_bin &in) {
@@ -285,13 +285,17 @@ auto write(writer &out, const checkpoint_saved &in) {
 
 auto write(writer &out, const groups_wanted &in) {
   const auto groups = out.places_of(in.groups);
-  return wire::CreateGroupsWanted(out.builder, groups);
+  return wire::CreateGroupsWanted(out.builder, groups, in.scored);
 }
 
 auto write(writer &out, const group_again &in) {
   const auto group = place_of(in.group);
   const auto info = out.info_of(in.info);
-  return wire::CreateGroupAgain(out.builder, &group, info);
+  return wire::CreateGroupAgain(out.builder, &group, info, in.scored);
+}
+
+auto write(writer &out, const save_checkpoint &in) {
+  return wire::CreateSaveCheckpoint(out.builder, in.step);
 }
 
 auto write(writer &out, const group_held &in) {
@@ -310,7 +314,7 @@ constexpr bool is_control =
               fetch_episodes, micro_batch_ready, fetch_micro_batch, micro_batch_taken, stage_step,
               step_staged, commit_step, rank_notice, step_trained, run_failed, planner_hello,
               planner_refused, rank_state, begin_generation, end_generation, steps_recorded,
-              checkpoint_saved, groups_wanted, group_held>;
+              checkpoint_saved, groups_wanted, group_held, save_checkpoint>;
 
 template <class Message>
 constexpr bool is_answer = is_one_of<Message, episodes_fetched, micro_batch_packed>;

@@ -100,6 +100,8 @@ void host::take_entry(const process_entry &entry) {
 }
 
 void host::bring_up(const process_entry &entry) {
+  if (missing_.erase(entry.process) > 0)
+    log::info("{}: {} is back", options_.entry.process, entry.process);
   auto &one = neighbours_[entry.process];
   one.entry = entry;
   one.link_since = clock::now();
@@ -138,15 +140,34 @@ void host::bring_down(const std::string &process, const std::string &why) {
   for (const auto &actor : entry.actors) {
     tell_stages(actor.what,
                 peer_down{actor.what, office_->find({actor.name, entry.incarnation}), why}, true);
-    if (essential(actor.what) && !std::exchange(over_, true))
-      caf::anon_send(supervisor_, run_over{.failure = fmt::format(
-                                               "{} is gone ({}): the run cannot go on without it",
-                                               process, why)});
   }
+  if (std::ranges::any_of(entry.actors, [&](const auto &one) { return essential(one.what); }))
+    miss(entry, why);
   if (office_->forget(process, entry.incarnation))
     ended_[process] = entry.incarnation;
   if (ending_ && ending_now_.erase(process) > 0 && ending_now_.empty())
     end_next_stage();
+}
+
+/// The run cannot go on without it. It may be started again.
+void host::miss(const process_entry &entry, const std::string &why) {
+  if (over_)
+    return;
+  missing_[entry.process] = {clock::now(), why};
+  if (options_.patience_for_restart.count() == 0)
+    end_if_missed_too_long(clock::now());
+  else if (!ending_)
+    log::warn("{}: {} is gone ({}): it has {:.0f} s to be started again", options_.entry.process,
+              entry.process, why,
+              std::chrono::duration<double>(options_.patience_for_restart).count());
+}
+
+void host::end_if_missed_too_long(clock::time_point now) {
+  for (const auto &[process, one] : missing_)
+    if (now - one.since >= options_.patience_for_restart && !std::exchange(over_, true))
+      caf::anon_send(supervisor_, run_over{.failure = fmt::format(
+                                               "{} is gone ({}): the run cannot go on without it",
+                                               process, one.why)});
 }
 
 /// Neither the directory nor this process hears of it. Should it come back, it must begin anew:
@@ -235,6 +256,7 @@ void host::tick(const host_tick &) {
   for (auto at = neighbours_.begin(); at != neighbours_.end();) // see_off() may take it out
     if (auto &one = (at++)->second; one.left)
       see_off(one);
+  end_if_missed_too_long(now);
   lose_all_sight(now);
   miss_directory(now);
   delayed_send(this, std::min(options_.lease / 4, freshness), host_tick{});
@@ -252,7 +274,7 @@ void host::lose_all_sight(clock::time_point now) {
   if (planner == neighbours_.end() || planner->second.link == link_state::up)
     return;
   const auto since = std::max(directory_link_since_, planner->second.link_since);
-  if (now - since < 3 * options_.lease)
+  if (now - since < 3 * options_.lease + options_.patience_for_restart)
     return;
   over_ = true;
   caf::anon_send(supervisor_, run_over{.failure = fmt::format(

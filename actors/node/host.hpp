@@ -52,6 +52,8 @@ struct host_options {
   std::chrono::milliseconds lease{10'000};
   std::function<process_status()> status;
   bool has_directory = false; ///< in this process
+  /// How long a planner, an env reader or a trainer that is gone may take to be started again.
+  std::chrono::milliseconds patience_for_restart{0};
 };
 
 /// A process as an actor: registers it, tells its stages who comes and goes, ends it.
@@ -113,6 +115,8 @@ private:
   void miss_directory(clock::time_point now);
   template <class Event> void tell_stages(role what, const Event &event, bool loss);
   bool essential(role what) const;
+  void miss(const process_entry &entry, const std::string &why);
+  void end_if_missed_too_long(clock::time_point now);
   bool plans() const;
 
   host_options options_;
@@ -122,6 +126,11 @@ private:
   caf::actor supervisor_;
   std::map<std::string, neighbour> neighbours_; ///< other processes that are up or draining
   std::map<std::string, std::uint64_t> ended_;  ///< newest incarnation that is down, by process
+  struct absence {
+    clock::time_point since;
+    std::string why;
+  };
+  std::map<std::string, absence> missing_; ///< by process: the run waits for it to be started again
   std::uint64_t directory_incarnation_ = 0;
   clock::time_point directory_since_{}; ///< first view of that incarnation
   link_state directory_link_ = link_state::down;

@@ -3,11 +3,16 @@
 
 #include <utility>
 
+#include "runtime/crash_point.hpp"
+#include "runtime/log.hpp"
+
 namespace millrace {
 
 namespace {
 
-bin_ref bin_of(const wire::BinPlan &plan) { return {plan.step(), plan.rank(), plan.index()}; }
+bin_ref bin_of(const wire::BinPlan &plan, std::uint64_t epoch) {
+  return {plan.step(), plan.rank(), plan.index(), epoch};
+}
 
 std::uint64_t size_of(const message &parts) {
   std::uint64_t sum = 0;
@@ -24,18 +29,36 @@ packer::packer(caf::actor_config &config, const actor_context &context, packer_o
       supervisor_(std::move(supervisor)), counters_(std::move(counters)) {}
 
 caf::behavior packer::make_behavior() {
-  return {on(&packer::take_bin), on(&packer::store),  on(&packer::gather_bin),
-          on(&packer::give),     on(&packer::forget), on(&packer::look_again),
-          on(&packer::finish)};
+  return {on(&packer::take_bin), on(&packer::store),     on(&packer::gather_bin),
+          on(&packer::give),     on(&packer::forget),    on(&packer::look_again),
+          on(&packer::finish),   on(&packer::take_hello)};
+}
+
+void packer::take_hello(const planner_hello &in) { follow(in.claim.epoch); }
+
+/// What earlier planners, or this one for an earlier trainer job, wanted is wanted by nobody.
+void packer::follow(std::uint64_t epoch) {
+  if (epoch <= epoch_)
+    return;
+  epoch_ = epoch;
+  for (const auto &[bin, work] : jobs_)
+    stop_fetching(work);
+  jobs_.clear();
+  gathered_.clear();
+  show_wait();
+  leave_if_idle();
 }
 
 void packer::take_bin(const pack_bin &in) {
+  follow(in.epoch);
+  if (in.epoch < epoch_)
+    return;
   auto work = read_order(in);
   if (!work) {
     give_up(work.error());
     return;
   }
-  const auto bin = bin_of(*work->plan);
+  const auto bin = bin_of(*work->plan, in.epoch);
   if (const auto here = gathered_.find(bin); here != gathered_.end()) {
     announce(bin, here->second);
     return;
@@ -83,7 +106,7 @@ bool packer::may_begin(const bin_ref &bin, const job &work) const {
 
 void packer::begin_what_fits() {
   for (auto &[bin, work] : jobs_) {
-    if (work.number != 0)
+    if (work.number != 0 || work.lost)
       continue;
     if (!may_begin(bin, work)) {
       if (!std::exchange(looking_, true))
@@ -140,11 +163,16 @@ void packer::store(const episodes_fetched &in) {
   const auto known = numbers_.find(in.job);
   if (known == numbers_.end())
     return; // the bin was sent anew, and is fetched from somewhere else
+  auto &work = jobs_.at(known->second);
   if (!in.problem.empty()) {
-    give_up({errc::not_found, in.problem});
+    // The planner knows better, or will: it sends the bin again, or an epoch in which it is void.
+    log::warn("{}: {}; it waits for word of where the group is", name(), in.problem);
+    stop_fetching(work);
+    work.number = 0;
+    work.lost = true;
+    show_wait();
     return;
   }
-  auto &work = jobs_.at(known->second);
   for (std::size_t i = 0; i < work.order.groups.size(); ++i) {
     if (work.order.groups[i].group != in.group)
       continue;
@@ -183,6 +211,7 @@ void packer::gather_bin(const bin_fetched &in) {
   }
   counters_->stages.pack.bytes += size_of(*parts);
   const auto at = gathered_.emplace(bin, gathered{std::move(*parts), work.order.feeder}).first;
+  crash_point("packer.bin.gathered");
   announce(bin, at->second);
   begin_what_fits();
   show_wait();
@@ -190,12 +219,14 @@ void packer::gather_bin(const bin_fetched &in) {
 
 void packer::announce(const bin_ref &bin, const gathered &what) {
   tell(what.feeder, micro_batch_ready{bin, size_of(what.parts), self_of(*this)});
+  crash_point("packer.bin.announced");
 }
 
 void packer::give(const fetch_micro_batch &in) {
   // One that is not here was taken: the question crossed the answer.
   if (const auto found = gathered_.find(in.bin); found != gathered_.end())
     tell(in.feeder, micro_batch_packed{in.bin, found->second.parts});
+  crash_point("packer.bin.given");
 }
 
 void packer::forget(const micro_batch_taken &in) {

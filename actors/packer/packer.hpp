@@ -26,7 +26,8 @@ struct packer_options {
 ///
 /// Bins begin in the order of their steps, as far as memory.limit allows; the first one always
 /// does, so that a bin larger than the limit still gets through. A bin that the planner sends again
-/// (its episodes have moved) replaces what was fetched for it.
+/// (its episodes have moved) replaces what was fetched for it. Bins of an earlier epoch are
+/// dropped: their step was thrown away.
 class packer : public stage_actor {
 public:
   packer(caf::actor_config &config, const actor_context &context, packer_options options,
@@ -47,6 +48,7 @@ private:
     std::vector<fetched_group> groups;
     std::uint64_t number = 0; ///< stands in the questions; 0: waiting
     std::size_t missing = 0;  ///< groups whose episodes have not come
+    bool lost = false;        ///< who should have them has not: the planner will say more
   };
   struct gathered {
     message parts;
@@ -60,6 +62,8 @@ private:
   void forget(const micro_batch_taken &in);
   void look_again(const look_for_room &);
   void finish(const drain &);
+  void take_hello(const planner_hello &in);
+  void follow(std::uint64_t epoch);
 
   result<job> read_order(const pack_bin &in) const;
   void begin_what_fits();
@@ -79,7 +83,8 @@ private:
   std::uint64_t asked_bytes_ = 0;            ///< of their episodes
   std::map<bin_ref, gathered> gathered_;
   std::uint64_t last_number_ = 0;
-  bool looking_ = false; ///< a look_for_room is on its way
+  std::uint64_t epoch_ = 0; ///< of the planner
+  bool looking_ = false;    ///< a look_for_room is on its way
   bool draining_ = false;
 };
 

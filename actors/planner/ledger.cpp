@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "actors/planner/ledger.hpp"
 
+#include <algorithm>
 #include <numeric>
 
 namespace millrace {
@@ -50,6 +51,27 @@ episode_state state_of_end(const wire::EpisodeHeader &episode, group_end end) {
   return end == group_end::held ? episode_state::held : episode_state::rejected;
 }
 
+/// Gives the samples that the scorer listed and did not keep to `add`, with their states.
+template <class Add>
+void for_unkept_samples(const wire::GroupHeader &header, const wire::GroupAnnotations *annotations,
+                        Add &&add) {
+  if (annotations == nullptr || annotations->traces() == nullptr)
+    return;
+  for (const auto *trace : *annotations->traces()) {
+    const auto &branches =
+        *header.episodes()->Get(trace->episode())->traces()->Get(trace->trace())->branches();
+    if (trace->samples() == nullptr)
+      continue;
+    for (const auto *sample : *trace->samples()) {
+      const auto tokens = branches.Get(sample->branch())->tokens();
+      if (!annotations->admitted())
+        add(episode_state::gated, tokens);
+      else if (!sample->kept())
+        add(episode_state::pruned, tokens);
+    }
+  }
+}
+
 } // namespace
 
 std::uint64_t ledger::total() const noexcept {
@@ -86,13 +108,16 @@ std::vector<episode_state> states_of(const wire::GroupHeader &header,
   return out;
 }
 
-void ledger::add_group(const wire::GroupHeader &header, const wire::GroupAnnotations *annotations,
-                       std::span<const sample_record> kept, group_end end) {
-  ++groups;
+log_group group_entry(const wire::GroupHeader &header, const wire::GroupAnnotations *annotations,
+                      std::span<const sample_record> kept, group_end end) {
+  log_group out;
+  out.ordinal = header.ordinal();
+  out.key = key_of(*header.key());
   for (auto state : states_of(header, annotations, kept, end))
-    ++(*this)[state];
-  auto add_sample = [this](episode_state state, std::uint64_t tokens) {
-    auto &row = samples[static_cast<std::size_t>(state)];
+    out.states.push_back(static_cast<std::uint8_t>(state));
+  std::array<log_samples, episode_state_count> rows{};
+  const auto add_sample = [&rows](episode_state state, std::uint64_t tokens) {
+    auto &row = rows[static_cast<std::size_t>(state)];
     ++row.samples;
     row.tokens += tokens;
   };
@@ -100,23 +125,34 @@ void ledger::add_group(const wire::GroupHeader &header, const wire::GroupAnnotat
     const bool packed = sample.outcome == sample_record::fate::packed;
     add_sample(state_of(sample), packed ? sample.kept : sample.tokens);
     if (packed)
-      cut_tokens += sample.tokens - sample.kept;
+      out.cut_tokens += sample.tokens - sample.kept;
   }
-  if (annotations == nullptr || annotations->traces() == nullptr)
-    return;
-  for (const auto *trace : *annotations->traces()) {
-    const auto &branches =
-        *header.episodes()->Get(trace->episode())->traces()->Get(trace->trace())->branches();
-    if (trace->samples() == nullptr)
-      continue;
-    for (const auto *sample : *trace->samples()) {
-      const auto tokens = branches.Get(sample->branch())->tokens();
-      if (!annotations->admitted())
-        add_sample(episode_state::gated, tokens);
-      else if (!sample->kept())
-        add_sample(episode_state::pruned, tokens);
-    }
+  for_unkept_samples(header, annotations, add_sample);
+  for (std::size_t state = 0; state < rows.size(); ++state)
+    if (rows[state].samples > 0)
+      out.samples.push_back(
+          {static_cast<std::uint8_t>(state), rows[state].samples, rows[state].tokens});
+  return out;
+}
+
+void ledger::add(const log_group &group) {
+  ++groups;
+  for (auto state : group.states)
+    ++episodes.at(state);
+  for (const auto &one : group.samples) {
+    auto &row = samples.at(one.state);
+    row.samples += one.samples;
+    row.tokens += one.tokens;
   }
+  cut_tokens += group.cut_tokens;
+}
+
+void change_state(log_group &group, episode_state from, episode_state to) {
+  const auto old = static_cast<std::uint8_t>(from);
+  std::ranges::replace(group.states, old, static_cast<std::uint8_t>(to));
+  for (auto &row : group.samples)
+    if (row.state == old)
+      row.state = static_cast<std::uint8_t>(to);
 }
 
 } // namespace millrace

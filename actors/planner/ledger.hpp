@@ -8,6 +8,7 @@
 
 #include "schema/body.hpp"
 #include "schema/episode_state.hpp"
+#include "schema/log_records.hpp"
 
 namespace millrace {
 
@@ -47,14 +48,20 @@ struct ledger {
     return episodes[static_cast<std::size_t>(state)];
   }
 
-  /// Enters every episode of a group and every sample that its scorer listed.
-  /// @param annotations null if nobody scored it.
-  /// @param kept the samples that the scorer kept, in any order.
-  void add_group(const wire::GroupHeader &header, const wire::GroupAnnotations *annotations,
-                 std::span<const sample_record> kept, group_end end);
+  void add(const log_group &group);
 };
 
-/// The state of each episode of a group, by index. Parameters as for ledger::add_group.
+/// What a group came to, for the log: the state of every episode and of every sample that its
+/// scorer listed. `why` stays empty.
+/// @param annotations null if nobody scored it.
+/// @param kept the samples that the scorer kept, in any order.
+log_group group_entry(const wire::GroupHeader &header, const wire::GroupAnnotations *annotations,
+                      std::span<const sample_record> kept, group_end end);
+
+/// All that is in one state of the group is in another now.
+void change_state(log_group &group, episode_state from, episode_state to);
+
+/// The state of each episode of a group, by index. Parameters as for group_entry.
 std::vector<episode_state> states_of(const wire::GroupHeader &header,
                                      const wire::GroupAnnotations *annotations,
                                      std::span<const sample_record> kept, group_end end);

@@ -2,19 +2,19 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
-#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "actors/interfaces.hpp"
+#include "actors/planner/group_queue.hpp"
+#include "actors/planner/live_step.hpp"
 #include "actors/planner/planner_config.hpp"
-#include "actors/planner/step.hpp"
+#include "actors/planner/rank_board.hpp"
+#include "actors/planner/run_log.hpp"
 #include "actors/run_counters.hpp"
-#include "actors/trainer/micro_batch_digest.hpp"
 
 namespace millrace {
 
@@ -26,13 +26,17 @@ struct planner_options {
   std::uint32_t readers = 1;      ///< so many must end before data has ended
   std::uint64_t max_steps = 0;    ///< 0: as many as the data gives
   std::uint64_t memory_limit = 0; ///< bytes held above which no new group begins
+  step_keep keep = step_keep::trained;
+  bool checkpoints = false; ///< the trainer makes some: the run ends with one
 };
 
 /// One per run: queues scored groups, cuts steps, plans them, hands bins to packers, commits, and
-/// settles groups.
+/// settles groups. What it has done stands in its log before anybody hears of it
+/// (docs/recovery.md); when it starts again it goes on from there. Thread: its own (spawned
+/// detached), since it waits for the disk.
 ///
 /// A step:  (queue) --cut--> packing --staged on every rank--> committed --trained on every rank-->
-/// done
+/// done. One that the trainer needs again after a restart is packed again from its record.
 ///
 /// Permits bound what is under way: a new group begins while complete groups wait for at most
 /// max_backlog_steps steps, begun ones are at most max_open_groups, and memory is below its limit.
@@ -42,108 +46,137 @@ struct planner_options {
 class planner : public stage_actor {
 public:
   planner(caf::actor_config &config, const actor_context &context, planner_options options,
-          peer supervisor, std::shared_ptr<run_counters> counters);
+          std::unique_ptr<run_log> log, peer supervisor, std::shared_ptr<run_counters> counters);
 
   caf::behavior make_behavior() override;
   /// Lets go of the other actors: they hold the planner, and a ring of actors would never be
   /// destroyed.
   void on_exit() override;
 
+  /// From the planner to itself.
+  struct flush_log {};   ///< what was written a moment ago has to reach the disk
+  struct retry_write {}; ///< there was no space; is there now?
+
 private:
-  struct queued_group {
-    group_ref ref;
-    ready_group scored;
-    peer assembler;
-  };
-  /// A bin that was given to a packer.
-  struct bin_order {
-    pack_bin order;
-    peer packer; ///< none: nobody is there
-  };
   struct packer_state {
     peer who;
     bool draining = false; ///< gets nothing new
   };
-  struct step_state {
-    std::vector<queued_group> groups;
-    step_report report;
-    std::map<std::uint32_t, std::vector<micro_batch_digest>> staged; ///< by rank
-    std::set<std::uint32_t> trained;                                 ///< ranks
-    std::map<bin_ref, bin_order> bins; ///< until their rank has staged them
-    bool committed = false;
+  /// A group that ends outside a step.
+  struct ended_group {
+    group_ref ref;
+    log_group entry;
+    peer assembler;
   };
 
+  // planner.cpp: groups, permits, the end
   void take_scored(const group_scored &in);
   void take_tombstone(const group_tombstone &in);
+  void take_held(const group_held &in);
+  void answer_settled(const group_held &in);
   void take_wish(const permit_wanted &in);
   void take_end(const source_ended &in);
-  void take_staged(const step_staged &in);
-  void take_trained(const step_trained &in);
   void stop(const stop_run &in);
+  void receive(group_ref ref, result<ready_group> group, const peer &assembler);
+  void receive_again(group_ref ref, const peer &assembler);
+  void pump();
+  void settle_ended();
+  void end_group(queued_group group, group_end end);
+  bool all_received() const;
+  bool has_batch() const;
+  bool ending() const;
+  bool hungry() const;
+  void tell_hunger();
+  void show_wait();
+  void show_step_wait(std::uint64_t number, const live_step &step);
+  void show_rank_wait();
+  void show_batch_wait();
+  void give_permits();
+  bool nothing_to_come() const;
+  void finish_if_done();
+  void give_up(const error &why);
 
+  // planner_peers.cpp: who comes and goes, and what they are told
   void take_up(const peer_up &in);
   void take_draining(const peer_draining &in);
   void take_down(const peer_down &in);
   void hear(const rank_notice &in);
+  void take_refusal(const planner_refused &in);
+  planner_hello hello();
+  void greet_reader(const peer &who);
+  void settle(const std::vector<group_ref> &groups, bool for_good);
+  void tell_readers(const std::vector<group_ref> &groups, bool for_good);
+  void tell_settled(const peer &whom, const std::vector<group_ref> &groups, bool for_good = true);
+  void ask_again_for_lost(const peer &assembler);
+  void ask_for(const std::vector<group_ref> &groups, bool scored);
+  peer reader_of(group_ref ref) const;
 
-  void receive(group_ref ref, result<ready_group> group, const peer &assembler);
-  void receive_again(group_ref ref, const peer &assembler);
-  void relocate(step_state &step, group_ref ref, const peer &assembler);
-  queued_group *find(group_ref ref);
-  void pump();
-  void enqueue(queued_group group);
-  bool all_received() const;
-  bool has_batch() const;
-  bool can_cut() const;
-  bool ending() const;
-  void cut_step();
-  void start_step(step_state step);
-  void send_bins(step_state &step, const step_bins &bins);
-  void give_orphans();
+  // planner_steps.cpp: steps
   bool ready_to_pack() const;
-  static bool are_planned(const step_state &step, const step_staged &in);
+  bool can_cut() const;
+  void cut_step();
+  void start_step(live_step step);
+  void give_orphans();
+  void take_staged(const step_staged &in);
+  void take_staged_again(live_step &step, const step_staged &in);
+  static bool are_planned(const live_step &step, const step_staged &in);
   void commit_ready();
-  void settle(const std::vector<queued_group> &groups);
-  void tell_settled(const peer &whom, std::vector<group_ref> groups);
-  void enter(const queued_group &group, group_end end);
-  bool hungry() const;
-  void tell_hunger();
-  void show_wait();
-  std::uint64_t assemblers_must_carry(const step_state &step) const;
-  void give_permits();
-  void finish_if_done();
-  void give_up(const error &why);
+  bool commit(std::uint64_t number, live_step &step);
+  void take_trained(const step_trained &in);
+  void record_trained();
+  std::uint64_t assemblers_must_carry(const live_step &step) const;
+
+  // planner_ranks.cpp: the trainer's jobs, and the log
+  void take_state(const rank_state &in);
+  void take_saved(const checkpoint_saved &in);
+  void lead_ranks();
+  bool begin_job();
+  bool catch_up(std::uint64_t step);
+  bool roll_back(std::uint64_t next);
+  void adopt_job();
+  void end_job(const std::string &why);
+  void make_again();
+  void ask_last_checkpoint();
+  void record_durable();
+  bool write(const log_record &record);
+  bool sync();
+  void flush(const flush_log &);
+  void retry(const retry_write &);
 
   const planner_options options_;
+  std::unique_ptr<run_log> log_;
   const peer supervisor_;
   std::shared_ptr<run_counters> counters_;
   std::vector<peer> readers_;
+  std::vector<peer> assemblers_;
   std::vector<packer_state> packers_;
-  std::vector<peer> feeders_; ///< by rank
-  std::vector<rank_notice> notices_;
+  rank_board ranks_;
+  std::vector<rank_notice> notices_; ///< of the ranks that are one job
 
-  std::map<group_ref, queued_group> waiting_; ///< deterministic: arrived before their turn
-  std::deque<queued_group> queue_;            ///< groups with kept samples, in order
-  std::uint64_t next_ordinal_ = 0;            ///< deterministic: the one whose turn it is
-  std::set<group_ref> received_;              ///< groups that have arrived
-  std::uint64_t backlog_traces_ = 0;          ///< kept traces in queue_ and waiting_
-  std::uint64_t backlog_tokens_ = 0;
-  std::uint64_t queue_traces_ = 0; ///< kept traces in queue_
-  std::uint64_t queue_tokens_ = 0;
+  group_queue queue_;
+  group_set received_;                       ///< groups that have arrived, now or before
+  std::vector<ended_group> ended_;           ///< not in the log yet
+  std::vector<group_ref> unsettled_;         ///< written down, not on the disk for sure
+  std::vector<group_held> unanswered_;       ///< offered again meanwhile
+  std::map<std::uint64_t, live_step> steps_; ///< not trained yet, or wanted again
 
-  std::set<std::uint32_t> ended_; ///< readers
+  std::set<std::uint32_t> ended_readers_;
   std::uint64_t source_groups_ = 0;
   std::map<std::uint32_t, std::uint64_t> wishes_; ///< by reader: the group it waits with
   std::uint64_t permitted_below_ = 0;
   bool told_hungry_ = false;
 
-  std::map<std::uint64_t, step_state> steps_; ///< cut and not yet trained
-  std::uint64_t next_step_ = 1;
+  bool flush_due_ = false; ///< a flush_log is on its way
+  bool no_space_ = false;  ///< a retry_write is on its way
+  bool said_no_space_ = false;
+  std::uint64_t told_trained_ = 0;
+  std::uint64_t told_durable_ = 0;
+  std::uint64_t asked_checkpoint_ = 0; ///< generation whose ranks were asked for the last one
   bool stopping_ = false;
   bool finished_ = false;
-
-  std::shared_ptr<ledger> ledger_ = std::make_shared<ledger>();
-  grid_hash grid_hash_;
 };
 
 } // namespace millrace
+
+MILLRACE_MESSAGE(millrace::planner::flush_log)
+MILLRACE_MESSAGE(millrace::planner::retry_write)

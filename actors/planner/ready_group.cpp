@@ -69,8 +69,12 @@ result<ready_group> make_unready_group(frame header, group_end end) {
   auto parsed = parse<wire::GroupHeader>(std::move(header));
   if (!parsed)
     return tl::unexpected(std::move(parsed).error());
-  return ready_group{
-      .header = std::move(*parsed), .annotations = {}, .end = end, .samples = {}, .shapes = {}};
+  return ready_group{.header = std::move(*parsed),
+                     .annotations = {},
+                     .end = end,
+                     .why = {},
+                     .samples = {},
+                     .shapes = {}};
 }
 
 } // namespace millrace

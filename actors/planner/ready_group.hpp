@@ -18,6 +18,7 @@ struct ready_group {
   body<wire::GroupHeader> header;
   std::optional<body<wire::GroupAnnotations>> annotations; ///< none: nobody scored it
   group_end end = group_end::settled; ///< expired, unscored: without annotations
+  std::string why;                    ///< for people: why it has none
 
   std::vector<sample_record> samples; ///< kept by the scorer: by episode, trace, branch
   std::vector<sample_shape> shapes;   ///< parallel to samples

@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "runtime/crash_point.hpp"
 #include "runtime/log.hpp"
 
 namespace millrace {
@@ -63,7 +64,8 @@ caf::behavior env_reader::make_behavior() {
   return {
       on(&env_reader::read),        on(&env_reader::take_permit), on(&env_reader::take_settled),
       on(&env_reader::take_hunger), on(&env_reader::take_up),     on(&env_reader::take_draining),
-      on(&env_reader::take_down),   on(&env_reader::take_room),   on(&env_reader::look_again)};
+      on(&env_reader::take_down),   on(&env_reader::take_room),   on(&env_reader::look_again),
+      on(&env_reader::take_hello),  on(&env_reader::take_wanted)};
 }
 
 void env_reader::take_permit(const permit &in) {
@@ -97,11 +99,45 @@ void env_reader::take_hunger(const hunger &in) {
 }
 
 void env_reader::take_settled(const groups_settled &in) {
-  for (auto ref : in.groups)
-    if (auto *group = groups_.find(ref.ordinal); group != nullptr && mine(*group)) {
-      group->settled = true;
-      group->kept = {};
+  for (auto ref : in.groups) {
+    auto *group = groups_.find(ref.ordinal);
+    if (group == nullptr) {
+      (in.for_good ? settled_ : released_).insert(ref);
+    } else if (mine(*group)) {
+      group->assembler = {};
+      group->released = true;
+      group->again.reset();
+      group->settled = group->settled || in.for_good;
+      if (group->settled)
+        group->kept = {};
     }
+  }
+  try_again(); // a group that waits for a permit may be one of them
+}
+
+/// A planner that started again has not heard what this one waits for.
+void env_reader::take_hello(const planner_hello &in) {
+  if (in.claim.folder == claim_.folder && in.claim.epoch <= claim_.epoch)
+    return;
+  claim_ = in.claim;
+  if (state_ == state::ended)
+    tell(peers_.planner, source_ended{options_.index, groups_.size()});
+  try_again();
+}
+
+void env_reader::take_wanted(const groups_wanted &in) {
+  for (auto ref : in.groups) {
+    auto *group = groups_.find(ref.ordinal);
+    if (group == nullptr || !mine(*group) || !group->begun || group->kept.empty())
+      continue; // not read yet: it will come; or another has it
+    group->released = false;
+    group->again = in.scored;
+    if (!group->assembler)
+      group->assembler = pick_assembler();
+    if (group->assembler) // else take_up() sends it
+      send_kept(*group);
+    crash_point("reader.group.again");
+  }
 }
 
 void env_reader::take_up(const peer_up &in) {
@@ -140,8 +176,13 @@ void env_reader::take_down(const peer_down &in) {
 
 void env_reader::move_to_another(group_table::group &group) {
   group.assembler = pick_assembler();
-  if (!group.assembler)
-    return;
+  if (group.assembler)
+    send_kept(group);
+}
+
+void env_reader::send_kept(const group_table::group &group) {
+  if (group.again)
+    tell(group.assembler, group_again{group.ref, group.info, *group.again});
   for (const auto &sent : group.kept)
     std::visit([&](const auto &what) { tell(group.assembler, what); }, sent.what);
 }
@@ -162,10 +203,11 @@ peer env_reader::pick_assembler() {
   return best;
 }
 
-/// Sends to the group's assembler, and keeps what another process could lose.
+/// Sends to the group's assembler, and keeps what may be wanted again.
 template <class Message> void env_reader::pass_on(group_table::group &group, Message what) {
-  if (!group.assembler.local() && !group.settled)
-    group.kept.push_back(parcel{what});
+  if (group.settled)
+    return;
+  group.kept.push_back(parcel{what});
   if (group.assembler)
     tell(group.assembler, std::move(what));
 }
@@ -212,7 +254,7 @@ void env_reader::end_of_data() {
   state_ = state::ended;
   // A group of which only the size is known began nowhere: an assembler must close it all the same.
   for (auto *group : groups_.not_begun())
-    if (mine(*group)) {
+    if (mine(*group) && !settled_.erase(group->ref) && !released_.erase(group->ref)) {
       group->begun = true;
       group->assembler = pick_assembler();
       ++counters_->groups;
@@ -223,6 +265,7 @@ void env_reader::end_of_data() {
     counts = std::make_shared<recording_counts>(counts_of(**file_.index()));
   tell(peers_.supervisor,
        source_report{options_.index, std::move(counts), file_.damage(), file_.torn().has_value()});
+  crash_point("reader.data.ended");
   const source_ended ended{options_.index, groups_.size()};
   for (const auto &one : assemblers_)
     tell(one.who, ended);
@@ -235,6 +278,13 @@ bool env_reader::mine(const group_table::group &group) const {
 
 /// Lets something of a group go on, if there is room for it.
 env_reader::step env_reader::admit(group_table::group &group) {
+  const bool settled = settled_.erase(group.ref);
+  if (settled || released_.erase(group.ref)) {
+    group.begun = group.released = true;
+    group.settled = settled;
+  }
+  if (group.released)
+    return step::taken; // it is read for what it says of the source, and perhaps kept
   if (!group.begun)
     return begin(group);
   return has_room(group) ? step::taken : step::blocked;
@@ -280,6 +330,7 @@ env_reader::step env_reader::begin(group_table::group &group) {
   }
   group.begun = true;
   ++counters_->groups;
+  crash_point("reader.group.begin");
   return step::taken;
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "actors/group_set.hpp"
 #include "actors/interfaces.hpp"
 #include "actors/reader/group_table.hpp"
 #include "actors/reader/quarantine.hpp"
@@ -43,8 +44,11 @@ struct env_reader_peers {
 ///
 /// All frames of a group go to one assembler, that with the most room when the group begins, until
 /// the planner says that the group is settled, or the assembler is gone: then everything that was
-/// sent of the group goes to another. What fails a check is rejected: it goes to the quarantine
-/// file, and to the assembler as a refused episode if the record says which episode it was.
+/// sent of the group goes to another. Until then it also sends it again when the planner wants it
+/// for a step that has to be made again. A reader that starts again reads from the first record on,
+/// and sends nothing of groups that are settled. What fails a check is rejected: it goes to the
+/// quarantine file, and to the assembler as a refused episode if the record says which episode it
+/// was.
 class env_reader : public stage_actor {
 public:
   env_reader(caf::actor_config &config, const actor_context &context, env_reader_options options,
@@ -71,6 +75,8 @@ private:
   void take_down(const peer_down &in);
   void take_room(const room_came &);
   void look_again(const look_for_room &);
+  void take_hello(const planner_hello &in);
+  void take_wanted(const groups_wanted &in);
 
   step read_one();
   void end_of_data();
@@ -86,6 +92,7 @@ private:
   peer pick_assembler();
   template <class Message> void pass_on(group_table::group &group, Message what);
   void move_to_another(group_table::group &group);
+  void send_kept(const group_table::group &group);
   void try_again();
   void wait_for(std::string_view what, std::string_view on);
   bool mine(const group_table::group &group) const;
@@ -115,6 +122,10 @@ private:
   std::optional<record> held_; ///< begins a group that has no permit yet, or must wait for the pace
   std::uint64_t permitted_below_ = 0;
   std::size_t next_assembler_ = 0;
+  planner_claim claim_; ///< of the planner
+  /// Groups of which no record has been read yet, and what they are.
+  group_set settled_;
+  group_set released_;
   bool hungry_ = false;  ///< the planner is
   bool looking_ = false; ///< a look_for_room is on its way
   std::uint64_t size_conflicts_ = 0;

@@ -26,7 +26,7 @@ std::vector<group_table::group *> group_table::not_begun() {
 std::vector<group_table::group *> group_table::open() {
   std::vector<group *> out;
   for (auto *one : by_ordinal_)
-    if (one->begun && !one->settled)
+    if (one->begun && !one->settled && !one->released)
       out.push_back(one);
   return out;
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -27,8 +28,11 @@ public:
     std::shared_ptr<const group_info> info;
     peer assembler; ///< pinned once the group has begun; none: nobody is there
     bool begun = false;
-    bool settled = false; ///< in committed micro batches, or it goes to no step
-    /// What was sent of it, while its assembler is in another process and it is not settled.
+    bool settled = false;  ///< nobody needs its bytes any more
+    bool released = false; ///< in a committed step, which may have to be made again
+    /// The planner wants it again: whether it is scored.
+    std::optional<bool> again;
+    /// What was sent of it, until it is settled. Frames lie in the mapped recording.
     std::vector<parcel> kept;
     std::map<std::string, std::uint32_t, std::less<>> members; ///< by episode id
     /// Episode ids that the door refused, up to this attempt.
@@ -47,7 +51,7 @@ public:
 
   /// The group with this ordinal; null if there is none.
   group *find(std::uint64_t ordinal);
-  /// The groups that have begun and are not settled.
+  /// The groups that have begun, and whose assembler has to have them.
   std::vector<group *> open();
   /// The groups that have not begun.
   std::vector<group *> not_begun();

@@ -42,6 +42,18 @@ public:
   /// Handles messages until there are none.
   void run() { scheduler().run(); }
 
+  /// Ends an actor, and waits for it.
+  void end(const caf::actor &whom) {
+    caf::anon_send_exit(whom, caf::exit_reason::user_shutdown);
+    run();
+  }
+
+  /// Lets what was sent with a delay arrive, and handles it.
+  void pass_time() {
+    scheduler().trigger_timeouts();
+    run();
+  }
+
   template <class Message> void tell(const caf::actor &whom, Message &&what) {
     caf::anon_send(whom, std::forward<Message>(what));
     run();

@@ -119,7 +119,9 @@ struct parcel_makers {
     return {r.group(), r.header(), reason, r.text(300), r.who()};
   }
   groups_received operator()(std::type_identity<groups_received>) { return {r.groups()}; }
-  groups_settled operator()(std::type_identity<groups_settled>) { return {r.groups()}; }
+  groups_settled operator()(std::type_identity<groups_settled>) {
+    return {r.groups(), r.pick(0, 1) == 1};
+  }
   pack_bin operator()(std::type_identity<pack_bin>) {
     pack_bin out;
     flatbuffers::FlatBufferBuilder builder;
@@ -211,8 +213,13 @@ struct parcel_makers {
   checkpoint_saved operator()(std::type_identity<checkpoint_saved>) {
     return {r.number32(), r.number()};
   }
-  groups_wanted operator()(std::type_identity<groups_wanted>) { return {r.groups()}; }
-  group_again operator()(std::type_identity<group_again>) { return {r.group(), r.info()}; }
+  groups_wanted operator()(std::type_identity<groups_wanted>) {
+    return {r.groups(), r.pick(0, 1) == 1};
+  }
+  save_checkpoint operator()(std::type_identity<save_checkpoint>) { return {r.number()}; }
+  group_again operator()(std::type_identity<group_again>) {
+    return {r.group(), r.info(), r.pick(0, 1) == 1};
+  }
   group_held operator()(std::type_identity<group_held>) { return {r.group(), r.who()}; }
 };
 
@@ -341,8 +348,8 @@ struct parcel_text {
     return line(groups);
   }
   static std::string show(const groups_settled &in) {
-    const auto &[groups] = in;
-    return line(groups);
+    const auto &[groups, for_good] = in;
+    return line(groups, for_good);
   }
   static std::string show(const pack_bin &in) {
     const auto &[plan, groups, feeder, source_bytes, epoch] = in;
@@ -437,12 +444,16 @@ struct parcel_text {
     return line(rank, step);
   }
   static std::string show(const groups_wanted &in) {
-    const auto &[groups] = in;
-    return line(groups);
+    const auto &[groups, scored] = in;
+    return line(groups, scored);
+  }
+  static std::string show(const save_checkpoint &in) {
+    const auto &[step] = in;
+    return line(step);
   }
   static std::string show(const group_again &in) {
-    const auto &[group, info] = in;
-    return line(group, info);
+    const auto &[group, info, scored] = in;
+    return line(group, info, scored);
   }
   static std::string show(const group_held &in) {
     const auto &[group, assembler] = in;

@@ -36,6 +36,9 @@ struct scored {
   std::vector<episode_state> states(group_end end = group_end::settled) const {
     return states_of(*group.header, &**group.annotations, group.samples, end);
   }
+  log_group entry() const {
+    return group_entry(*group.header, &**group.annotations, group.samples, group_end::settled);
+  }
   ready_group group;
 };
 
@@ -62,8 +65,7 @@ BOOST_AUTO_TEST_CASE(an_episode_is_truncated_if_the_cut_takes_all_its_trainable_
   BOOST_TEST((some.states()[0] == episode_state::truncated));
   BOOST_TEST((some.states()[1] == episode_state::trained));
   ledger book;
-  book.add_group(*some.group.header, &**some.group.annotations, some.group.samples,
-                 group_end::settled);
+  book.add(some.entry());
   BOOST_TEST(book.cut_tokens == 3U + 2U);
 }
 
@@ -96,8 +98,7 @@ BOOST_AUTO_TEST_CASE(samples_and_tokens_are_counted_beside_the_episodes) {
   scored some({episode("a", 1), episode("b", 0)});
   some.pack();
   ledger book;
-  book.add_group(*some.group.header, &**some.group.annotations, some.group.samples,
-                 group_end::settled);
+  book.add(some.entry());
   const auto &row = book.samples[static_cast<std::size_t>(episode_state::trained)];
   BOOST_TEST(row.samples == 2U);
   BOOST_TEST(row.tokens == 12U);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -14,18 +15,21 @@
 #include "actors/scorer/annotate.hpp"
 #include "tests/support/actors.hpp"
 #include "tests/support/groups.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 namespace millrace::test {
 
 /// Stand-ins for every peer of a planner of two ranks; a step is one group of two traces.
 struct planner_fixture {
-  using reader_probe = probe<permit, hunger, groups_settled>;
-  using feeder_probe = probe<stage_step, commit_step, rank_notice>;
-  using assembler_probe = probe<groups_settled, groups_received>;
+  using reader_probe = probe<planner_hello, permit, hunger, groups_settled, groups_wanted>;
+  using feeder_probe = probe<planner_hello, begin_generation, end_generation, stage_step,
+                             commit_step, rank_notice, steps_recorded, save_checkpoint>;
+  using assembler_probe = probe<planner_hello, groups_settled, groups_received, groups_wanted>;
+  using packer_probe = probe<planner_hello, pack_bin>;
 
   actor_world world;
   reader_probe reader{world};
-  probe<pack_bin> packer{world};
+  packer_probe packer{world};
   feeder_probe feeder0{world};
   feeder_probe feeder1{world};
   assembler_probe assembler{world};
@@ -44,14 +48,40 @@ struct planner_fixture {
     out.memory_limit = 1'000'000;
     return out;
   }();
+  temporary_folder state;
+  std::array<rank_state, 2> ranks{rank_state{.rank = 0, .next = 1}, {.rank = 1, .next = 1}};
   std::optional<owned_actor> subject;
 
+  /// A planner on the state folder; a second one goes on where the first one stood.
   void begin_alone() {
-    subject.emplace(
-        world.system().spawn<planner>(world.context(), options, supervisor.actor(), counters));
+    if (subject)
+      world.end(*subject); // it lets go of the log
+    auto log =
+        run_log::open(state.path(), {"a run", "a source", "1", "ab", 2}, options.keep, false);
+    BOOST_REQUIRE(log);
+    subject.emplace(world.system().spawn<planner>(world.context(), options, std::move(*log),
+                                                  supervisor.actor(), counters));
+  }
+  feeder_probe &feeder(std::uint32_t rank) { return rank == 0 ? feeder0 : feeder1; }
+  /// Answers what ranks were asked, as ranks do that follow what they are told.
+  void ranks_answer() {
+    for (bool more = true; std::exchange(more, false);)
+      for (auto &rank : ranks) {
+        auto &ears = feeder(rank.rank);
+        for (const auto &begun : std::exchange(ears.got<begin_generation>(), {})) {
+          rank.generation = begun.generation;
+          rank.next = begun.next;
+        }
+        for (const auto &hello : std::exchange(ears.got<planner_hello>(), {})) {
+          rank.epoch = hello.claim.epoch;
+          world.tell(*subject, rank);
+          more = true;
+        }
+      }
   }
   void up(role what, std::string name, const caf::actor &who) {
     world.tell(*subject, peer_up{what, named(std::move(name), who)});
+    ranks_answer();
   }
   void ranks_up() {
     up(role::trainer, "feeder-0", feeder0.actor());
@@ -60,6 +90,7 @@ struct planner_fixture {
   void begin() {
     begin_alone();
     up(role::env_reader, "env-reader-0", reader.actor());
+    up(role::assembler, "assembler-0", assembler.actor());
     up(role::packer, "packer-0", packer.actor());
     ranks_up();
   }
@@ -89,7 +120,7 @@ struct planner_fixture {
   void end(std::uint64_t groups) { world.tell(*subject, source_ended{0, groups}); }
 
   void stage(std::uint64_t step, std::uint32_t rank) {
-    world.tell(*subject, step_staged{step, rank, {{rank, 0, {}}}, 100});
+    world.tell(*subject, step_staged{step, rank, {{rank, 0, {}}}, 100, ranks[0].epoch});
   }
   void stage(std::uint64_t step) {
     stage(step, 0);

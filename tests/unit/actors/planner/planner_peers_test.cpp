@@ -12,7 +12,7 @@ bins places(const std::vector<pack_bin> &orders) {
   bins out;
   for (const auto &order : orders) {
     const auto plan = parse<wire::BinPlan>(order.plan).value();
-    out.push_back({plan->step(), plan->rank(), plan->index()});
+    out.push_back({plan->step(), plan->rank(), plan->index(), 0});
   }
   return out;
 }
@@ -57,12 +57,14 @@ BOOST_AUTO_TEST_CASE(a_trained_group_that_comes_again_is_answered_settled) {
   stage(1);
   train(1);
   group_moved(0);
+  world.pass_time();
   BOOST_TEST(other_assembler.got<groups_settled>().size() == 1U);
 }
 
 BOOST_AUTO_TEST_CASE(a_group_without_kept_samples_that_comes_again_is_answered_settled) {
   begin();
   score_from(assembler.actor(), 0, header(1, 1));
+  world.pass_time();
   score_from(other_assembler.actor(), 0, header(1, 1));
   BOOST_TEST(other_assembler.got<groups_settled>().size() == 1U);
 }
@@ -114,19 +116,21 @@ BOOST_AUTO_TEST_CASE(a_group_that_comes_again_from_where_it_is_moves_nothing) {
   BOOST_TEST(packer.got<pack_bin>().empty());
 }
 
-BOOST_AUTO_TEST_CASE(a_group_that_moved_is_settled_at_the_assembler_that_has_it_now) {
+// Where it was, a stale copy may lie.
+BOOST_AUTO_TEST_CASE(a_group_that_moved_is_settled_at_every_assembler) {
   begin();
+  up(role::assembler, "assembler-1", other_assembler.actor());
   group(0);
   group_moved(0);
   stage(1);
-  BOOST_TEST(assembler.got<groups_settled>().empty());
+  BOOST_TEST(assembler.got<groups_settled>().size() == 1U);
   BOOST_TEST(other_assembler.got<groups_settled>().size() == 1U);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
 
 struct two_packers : planner_fixture {
-  probe<pack_bin> second{world};
+  packer_probe second{world};
 
   two_packers() {
     begin();
@@ -187,7 +191,7 @@ BOOST_AUTO_TEST_CASE(bins_of_a_lost_packer_wait_for_one_that_does_not_drain) {
   drain_one("packer-0", packer.actor());
   lose("packer-1", second.actor());
   BOOST_TEST(packer.got<pack_bin>().empty());
-  probe<pack_bin> third(world);
+  packer_probe third(world);
   up(role::packer, "packer-2", third.actor());
   BOOST_TEST((places(third.got<pack_bin>()) == bins{{1, 1, 0}}));
 }
@@ -198,7 +202,7 @@ BOOST_AUTO_TEST_CASE(bins_that_nobody_has_move_with_their_groups) {
   lose("packer-0", packer.actor());
   lose("packer-1", second.actor());
   group_moved(0);
-  probe<pack_bin> third(world);
+  packer_probe third(world);
   up(role::packer, "packer-2", third.actor());
   BOOST_TEST((places(third.got<pack_bin>()) == bins{{1, 0, 0}, {1, 1, 0}}));
   for (const auto &order : third.got<pack_bin>())

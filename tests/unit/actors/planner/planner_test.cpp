@@ -111,6 +111,7 @@ BOOST_AUTO_TEST_CASE(a_group_without_kept_samples_is_settled_at_once_and_goes_to
   begin();
   score(0, header(1, 1));
   BOOST_TEST(packer.got<pack_bin>().empty());
+  world.pass_time(); // until it is on the disk
   BOOST_REQUIRE_EQUAL(assembler.got<groups_settled>().size(), 1);
   end(1);
   BOOST_TEST((*finished().entries)[episode_state::pruned] == 2U);
@@ -287,7 +288,7 @@ BOOST_AUTO_TEST_CASE(digests_of_other_micro_batches_than_were_planned_end_the_ru
     begin();
     supervisor.got<run_failed>().clear();
     group(0);
-    world.tell(*subject, step_staged{1, 0, digests, 100});
+    world.tell(*subject, step_staged{1, 0, digests, 100, ranks[0].epoch});
     BOOST_TEST(failure().find("rank 0 staged step 1") != std::string::npos);
   }
 }
