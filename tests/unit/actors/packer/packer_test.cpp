@@ -111,11 +111,26 @@ BOOST_AUTO_TEST_CASE(a_bin_becomes_a_micro_batch_that_the_feeder_fetches) {
   BOOST_TEST(announced.bytes == bytes);
 }
 
-BOOST_AUTO_TEST_CASE(an_assembler_that_lacks_an_episode_ends_the_run_with_its_words) {
+// The planner knows where the group is, or that the step is no more.
+BOOST_AUTO_TEST_CASE(a_bin_of_which_an_assembler_lacks_an_episode_waits_to_be_sent_again) {
   give(7);
   answer(assembler, 0, "it is not here");
-  BOOST_TEST(failure().message == "it is not here");
   BOOST_TEST(ready().empty());
+  BOOST_TEST(supervisor.got<run_failed>().empty());
+  BOOST_TEST(asked() == 1U);
+  give(7);
+  BOOST_TEST(asked() == 2U);
+  answer(assembler, 1);
+  BOOST_TEST(ready() == steps{7}, boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(what_is_of_an_earlier_epoch_is_dropped_and_not_begun) {
+  give(7);
+  answer(assembler, 0);
+  world.tell(*subject, planner_hello{{{}, 3}, 0});
+  BOOST_TEST(fetched(7).empty());
+  give(8); // of epoch 0
+  BOOST_TEST(asked() == 1U);
 }
 
 BOOST_AUTO_TEST_CASE(episodes_that_do_not_fit_the_plan_end_the_run) {
