@@ -384,7 +384,7 @@ struct checkpoint_saved {
 
 /// From the planner to every feeder, and from there to its trainer, control: no step follows this
 /// one; what no checkpoint holds is to be saved.
-struct save_checkpoint {
+struct finish_training {
   std::uint64_t step = 0; ///< the last one
 };
 
@@ -496,7 +496,7 @@ struct parcel {
                stage_step, step_staged, commit_step, rank_notice, step_trained, run_failed,
                planner_hello, planner_refused, rank_state, begin_generation, end_generation,
                steps_recorded, checkpoint_saved, groups_wanted, group_again, group_held,
-               save_checkpoint>
+               finish_training>
       what;
 };
 
@@ -564,7 +564,7 @@ MILLRACE_MESSAGE(millrace::begin_generation)
 MILLRACE_MESSAGE(millrace::end_generation)
 MILLRACE_MESSAGE(millrace::steps_recorded)
 MILLRACE_MESSAGE(millrace::checkpoint_saved)
-MILLRACE_MESSAGE(millrace::save_checkpoint)
+MILLRACE_MESSAGE(millrace::finish_training)
 MILLRACE_MESSAGE(millrace::load_checkpoint)
 MILLRACE_MESSAGE(millrace::checkpoint_loaded)
 MILLRACE_MESSAGE(millrace::begin_training)

@@ -279,7 +279,7 @@ void visit(vector_audit &a, const wire::ActorEnvelope &root) {
   case wire::ActorMessage::BeginGeneration:
   case wire::ActorMessage::StepsRecorded:
   case wire::ActorMessage::CheckpointSaved:
-  case wire::ActorMessage::SaveCheckpoint:
+  case wire::ActorMessage::FinishTraining:
   case wire::ActorMessage::SourceEnded:
   case wire::ActorMessage::PermitWanted:
   case wire::ActorMessage::Permit:

@@ -51,7 +51,7 @@ constexpr std::array<std::string_view, std::variant_size_v<variant_type>> names{
     "groups_wanted",
     "group_again",
     "group_held",
-    "save_checkpoint"};
+    "finish_training"};
 
 result<frame_arrived> read(parcel_reader &in, const wire::FrameArrived &table) {
   const auto group = in.group(table.group());
@@ -329,9 +329,9 @@ result<group_held> read(parcel_reader &in, const wire::GroupHeld &table) {
   return in.done(group_held{in.group(table.group()), in.who(table.assembler(), "assembler")});
 }
 
-result<save_checkpoint> read(parcel_reader &in, const wire::SaveCheckpoint &table) {
+result<finish_training> read(parcel_reader &in, const wire::FinishTraining &table) {
   in.expect_parts(0);
-  return in.done(save_checkpoint{table.step()});
+  return in.done(finish_training{table.step()});
 }
 
 using read_function = result<variant_type> (*)(parcel_reader &, const void *);
@@ -368,7 +368,7 @@ using tables =
                wire::RankNotice, wire::StepTrained, wire::RunFailed, wire::PlannerHello,
                wire::PlannerRefused, wire::RankState, wire::BeginGeneration, wire::EndGeneration,
                wire::StepsRecorded, wire::CheckpointSaved, wire::GroupsWanted, wire::GroupAgain,
-               wire::GroupHeld, wire::SaveCheckpoint>;
+               wire::GroupHeld, wire::FinishTraining>;
 
 } // namespace
 

@@ -294,8 +294,8 @@ auto write(writer &out, const group_again &in) {
   return wire::CreateGroupAgain(out.builder, &group, info, in.scored);
 }
 
-auto write(writer &out, const save_checkpoint &in) {
-  return wire::CreateSaveCheckpoint(out.builder, in.step);
+auto write(writer &out, const finish_training &in) {
+  return wire::CreateFinishTraining(out.builder, in.step);
 }
 
 auto write(writer &out, const group_held &in) {
@@ -314,7 +314,7 @@ constexpr bool is_control =
               fetch_episodes, micro_batch_ready, fetch_micro_batch, micro_batch_taken, stage_step,
               step_staged, commit_step, rank_notice, step_trained, run_failed, planner_hello,
               planner_refused, rank_state, begin_generation, end_generation, steps_recorded,
-              checkpoint_saved, groups_wanted, group_held, save_checkpoint>;
+              checkpoint_saved, groups_wanted, group_held, finish_training>;
 
 template <class Message>
 constexpr bool is_answer = is_one_of<Message, episodes_fetched, micro_batch_packed>;

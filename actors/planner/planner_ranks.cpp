@@ -216,7 +216,7 @@ void planner::ask_last_checkpoint() {
     return;
   crash_point("planner.last_checkpoint.ask");
   for (const auto &feeder : ranks_.feeders())
-    tell(feeder, save_checkpoint{log.committed()});
+    tell(feeder, finish_training{log.committed()});
 }
 
 void planner::record_durable() {

@@ -216,7 +216,7 @@ struct parcel_makers {
   groups_wanted operator()(std::type_identity<groups_wanted>) {
     return {r.groups(), r.pick(0, 1) == 1};
   }
-  save_checkpoint operator()(std::type_identity<save_checkpoint>) { return {r.number()}; }
+  finish_training operator()(std::type_identity<finish_training>) { return {r.number()}; }
   group_again operator()(std::type_identity<group_again>) {
     return {r.group(), r.info(), r.pick(0, 1) == 1};
   }
@@ -447,7 +447,7 @@ struct parcel_text {
     const auto &[groups, scored] = in;
     return line(groups, scored);
   }
-  static std::string show(const save_checkpoint &in) {
+  static std::string show(const finish_training &in) {
     const auto &[step] = in;
     return line(step);
   }

@@ -207,7 +207,7 @@ const std::map<std::string_view, way> ways{{"frame_arrived", {lane::data, false}
                                            {"groups_wanted", {lane::control, false}},
                                            {"group_again", {lane::data, false}},
                                            {"group_held", {lane::control, false}},
-                                           {"save_checkpoint", {lane::control, false}}};
+                                           {"finish_training", {lane::control, false}}};
 
 BOOST_AUTO_TEST_CASE(every_kind_goes_its_way) {
   BOOST_TEST(ways.size() == parcel_kinds);

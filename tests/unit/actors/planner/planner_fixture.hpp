@@ -23,7 +23,7 @@ namespace millrace::test {
 struct planner_fixture {
   using reader_probe = probe<planner_hello, permit, hunger, groups_settled, groups_wanted>;
   using feeder_probe = probe<planner_hello, begin_generation, end_generation, stage_step,
-                             commit_step, rank_notice, steps_recorded, save_checkpoint>;
+                             commit_step, rank_notice, steps_recorded, finish_training>;
   using assembler_probe = probe<planner_hello, groups_settled, groups_received, groups_wanted>;
   using packer_probe = probe<planner_hello, pack_bin>;
 
