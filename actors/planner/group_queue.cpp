@@ -31,7 +31,7 @@ group_queue::take_ended(const std::function<bool(group_ref)> &has_ended) {
   while (true) {
     std::optional<queued_group> group;
     if (deterministic_) {
-      while (has_ended({next_, 0}))
+      while (has_ended({next_, 0}) || is_ready({next_, 0}))
         ++next_;
       if (waiting_.empty() || waiting_.begin()->first.ordinal != next_)
         return std::nullopt;
@@ -64,6 +64,10 @@ std::vector<queued_group> group_queue::cut() {
   ready_count_ -= count;
   backlog_ -= count;
   return out;
+}
+
+bool group_queue::is_ready(group_ref ref) const {
+  return std::ranges::find(ready_, ref, &queued_group::ref) != ready_.end();
 }
 
 queued_group *group_queue::find(group_ref ref) {

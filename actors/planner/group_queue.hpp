@@ -67,6 +67,8 @@ public:
   std::uint64_t backlog_traces() const noexcept { return backlog_traces_; }
 
 private:
+  /// It had its turn, and took it before turn_back().
+  bool is_ready(group_ref ref) const;
   std::uint64_t count_of(const queued_group &group) const noexcept {
     return batch_.traces != 0 ? group.scored.kept_traces : group.scored.kept_tokens;
   }

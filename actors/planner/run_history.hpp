@@ -81,7 +81,7 @@ private:
   status take(const log_rolled_back &in);
   void finish_step(std::uint64_t step);
 
-  const step_keep keep_;
+  step_keep keep_;
   std::optional<log_open> opened_;
   std::uint64_t generation_ = 0;
   std::uint64_t committed_ = 0;

@@ -97,11 +97,14 @@ struct planner_fixture {
 
   /// A group of two episodes with these rewards.
   static frame header(double first, double second,
-                      wire::EpisodeStatus status = wire::EpisodeStatus::Ok) {
+                      wire::EpisodeStatus status = wire::EpisodeStatus::Ok,
+                      std::uint64_t ordinal = 0) {
     auto a = episode_of("a", first, {prompt(-1, 3), turn(0, {1, 1, 1})});
     auto b = episode_of("b", second, {prompt(-1, 3), turn(0, {1, 1})});
     a.finish->status = b.finish->status = status;
-    return header_of(group_of({a, b})).bytes();
+    auto members = group_of({a, b});
+    members.ordinal = ordinal;
+    return header_of(members).bytes();
   }
   void score_from(const peer &holder, std::uint64_t ordinal, frame head) {
     auto annotations = annotate(parse<wire::GroupHeader>(head).value(), env_config{}).value();
@@ -112,10 +115,12 @@ struct planner_fixture {
     score_from(assembler.actor(), ordinal, std::move(head));
   }
   /// A group that gives one step of two samples.
-  void group(std::uint64_t ordinal) { score(ordinal, header(1, 0)); }
+  void group(std::uint64_t ordinal) {
+    score(ordinal, header(1, 0, wire::EpisodeStatus::Ok, ordinal));
+  }
   /// The same once more, from the assembler that took it over.
   void group_moved(std::uint64_t ordinal) {
-    score_from(other_assembler.actor(), ordinal, header(1, 0));
+    score_from(other_assembler.actor(), ordinal, header(1, 0, wire::EpisodeStatus::Ok, ordinal));
   }
   void end(std::uint64_t groups) { world.tell(*subject, source_ended{0, groups}); }
 
