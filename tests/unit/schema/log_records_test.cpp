@@ -131,15 +131,6 @@ BOOST_AUTO_TEST_CASE(numbers_that_count_from_one_are_not_zero) {
   check_refused(log_rolled_back{1, 2, 3}, errc::bad_value, "rolled_back: trained");
 }
 
-BOOST_AUTO_TEST_CASE(a_body_of_more_than_its_limit_is_refused_before_it_is_built) {
-  log_settled many;
-  auto group = log_record_maker(5).group();
-  group.key.run.assign(limits::name_bytes, 'r');
-  group.key.env.assign(limits::name_bytes, 'e');
-  many.groups.resize(limits::body_bytes / (2 * limits::name_bytes), group);
-  check_refused(many, errc::too_large, "settled: body");
-}
-
 BOOST_AUTO_TEST_CASE(a_kind_that_is_not_known_yet_is_unsupported) {
   const auto parts = raw([](auto &builder) {
     const auto next = static_cast<wire::LogMessage>(log_record_kinds + 1);
