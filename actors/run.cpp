@@ -52,6 +52,9 @@ result<std::filesystem::path> recording_of(const source_config &source, const st
   if (!source.path.empty())
     return source.path;
   auto path = state.path() / (source.preset + ".mrec");
+  // A run that goes on reads what it began with; another preset, scale or seed is refused.
+  if (std::filesystem::exists(path))
+    return path;
   const auto made =
       synthesize({.preset = source.preset, .scale = source.scale, .seed = source.seed}, path);
   if (!made)

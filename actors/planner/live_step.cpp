@@ -12,6 +12,10 @@ bool bin_order::is_located() const {
   return std::ranges::all_of(order.groups, [](const auto &one) { return bool{one.assembler}; });
 }
 
+bool waits_for_bytes(const live_step &step) {
+  return std::ranges::any_of(step.bins, [](const auto &bin) { return !bin.second.is_located(); });
+}
+
 void add_bins(live_step &step, const step_bins &bins, const std::vector<peer> &feeders,
               std::uint64_t epoch) {
   std::vector<const ready_group *> groups;

@@ -33,11 +33,15 @@ struct live_step {
   std::map<std::uint32_t, std::vector<micro_batch_digest>> staged; ///< by rank
   std::map<bin_ref, bin_order> bins; ///< until their rank has staged them
   bool committed = false;
-  std::set<std::uint32_t> lacking;  ///< committed: ranks that have to get it again
-  bool asked_for = false;           ///< for those
-  std::map<group_ref, peer> places; ///< committed: who holds its groups again
-  std::set<std::uint32_t> trained;  ///< ranks
+  std::set<std::uint32_t> lacking;      ///< committed: ranks that have to get it again
+  std::set<std::uint32_t> staged_again; ///< of those: ranks that wait for the steps before it
+  bool asked_for = false;               ///< for those
+  std::map<group_ref, peer> places;     ///< committed: who holds its groups again
+  std::set<std::uint32_t> trained;      ///< ranks
 };
+
+/// Nobody offers the bytes of some bin.
+bool waits_for_bytes(const live_step &step);
 
 /// A new step: its orders for packers, and what the log will say of them. `feeders` by rank.
 void add_bins(live_step &step, const step_bins &bins, const std::vector<peer> &feeders,

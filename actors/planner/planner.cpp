@@ -215,8 +215,17 @@ bool planner::has_batch() const {
          (all_received() && queue_.all_ready() && options_.batch.last == last_batch::ship);
 }
 
+/// A step is made again from groups that lie further on in the source.
+bool planner::waits_for_bytes() const {
+  return std::ranges::any_of(steps_, [](const auto &step) {
+    return step.second.committed && millrace::waits_for_bytes(step.second);
+  });
+}
+
 /// A whole batch waits for packers or ranks: more data would only fill memory.
 bool planner::hungry() const {
+  if (waits_for_bytes())
+    return true;
   if (has_batch())
     return false;
   const auto beyond =
@@ -225,7 +234,7 @@ bool planner::hungry() const {
 }
 
 void planner::tell_hunger() {
-  const bool now = !finished_ && !ending() && hungry();
+  const bool now = !finished_ && (!ending() || waits_for_bytes()) && hungry();
   if (now == told_hungry_)
     return;
   told_hungry_ = now;
@@ -236,7 +245,7 @@ void planner::tell_hunger() {
 }
 
 void planner::give_permits() {
-  if (ending() || no_space_)
+  if ((ending() && !waits_for_bytes()) || no_space_)
     return;
   auto below = permitted_below_;
   if (queue_.backlog() / queue_.target() < options_.limits.max_backlog_steps &&

@@ -86,6 +86,7 @@ private:
   bool has_batch() const;
   bool ending() const;
   bool hungry() const;
+  bool waits_for_bytes() const;
   void tell_hunger();
   void show_wait();
   void show_step_wait(std::uint64_t number, const live_step &step);
@@ -119,6 +120,7 @@ private:
   void give_orphans();
   void take_staged(const step_staged &in);
   void take_staged_again(live_step &step, const step_staged &in);
+  void commit_again(std::uint32_t rank);
   static bool are_planned(const live_step &step, const step_staged &in);
   void commit_ready();
   bool commit(std::uint64_t number, live_step &step);

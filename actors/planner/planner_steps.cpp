@@ -136,7 +136,7 @@ void planner::take_staged(const step_staged &in) {
 
 /// A committed step that a rank lacked. It must have become what it was.
 void planner::take_staged_again(live_step &step, const step_staged &in) {
-  if (step.lacking.erase(in.rank) == 0)
+  if (!step.lacking.contains(in.rank) || step.staged_again.contains(in.rank))
     return;
   std::vector<micro_batch_digest> before;
   for (const auto &bin : log_->history().commit(in.step)->bins)
@@ -156,15 +156,30 @@ void planner::take_staged_again(live_step &step, const step_staged &in) {
   std::erase_if(step.bins, [&](const auto &bin) { return bin.first.rank == in.rank; });
   counters_->wire_bytes += in.wire_bytes;
   crash_point("planner.again.staged");
-  tell(ranks_.feeder(in.rank), commit_step{in.step, log_->history().digest(in.step), in.epoch});
-  if (step.lacking.empty()) {
+  step.staged_again.insert(in.rank);
+  commit_again(in.rank);
+  pump();
+}
+
+/// Gives a rank the steps that it lacked, in order.
+void planner::commit_again(std::uint32_t rank) {
+  const auto &log = log_->history();
+  for (auto &[number, step] : steps_) {
+    if (!step.lacking.contains(rank))
+      continue;
+    if (step.staged_again.erase(rank) == 0)
+      return;
+    step.lacking.erase(rank);
+    tell(ranks_.feeder(rank), commit_step{number, log.digest(number), log.epoch()});
+    crash_point("planner.again.sent");
+    if (!step.lacking.empty())
+      continue;
     std::vector<group_ref> groups;
     for (const auto &[ref, assembler] : step.places)
       groups.push_back(ref);
     step.places.clear();
     settle(groups, false);
   }
-  pump();
 }
 
 /// Whether a rank has staged the micro batches that it was given, and no others.
