@@ -193,11 +193,14 @@ bool planner::are_planned(const live_step &step, const step_staged &in) {
          });
 }
 
-/// Commits, in order, the steps that every rank has staged.
+/// Commits, in order, the steps that every rank has staged. Those that some rank lacks come first.
 void planner::commit_ready() {
-  for (auto &[number, step] : steps_)
-    if (!step.committed && (step.staged.size() != ranks_.count() || !commit(number, step)))
+  for (auto &[number, step] : steps_) {
+    const bool is_done = step.committed && step.lacking.empty();
+    if (!is_done &&
+        (step.committed || step.staged.size() != ranks_.count() || !commit(number, step)))
       return;
+  }
 }
 
 /// The order is what makes a step safe: it is in the log, on the disk, before any rank hears of it.
