@@ -114,8 +114,8 @@ void planner::give_orphans() {
 }
 
 void planner::take_staged(const step_staged &in) {
-  if (finished_ || in.epoch != log_->history().epoch())
-    return; // or of a step that was thrown away
+  if (finished_ || in.epoch != log_->history().epoch() || !ranks_.running())
+    return; // it is of a step that was thrown away
   const auto found = steps_.find(in.step);
   if (found != steps_.end() && found->second.committed) {
     take_staged_again(found->second, in);
@@ -237,10 +237,10 @@ void planner::take_trained(const step_trained &in) {
     return;
   const auto found = steps_.find(in.step);
   if (found == steps_.end() || !found->second.committed || in.rank >= ranks_.count()) {
-    if (in.step > log_->history().trained())
+    if (in.step > log_->history().committed() || in.rank >= ranks_.count())
       give_up({errc::conflict,
                fmt::format("rank {} trained step {}, which is not committed", in.rank, in.step)});
-    return; // else it is said twice
+    return; // else it is said twice, or by a job that has ended
   }
   found->second.trained.insert(in.rank);
   found->second.report.totals = in.totals;

@@ -195,6 +195,17 @@ BOOST_AUTO_TEST_CASE(a_lost_rank_ends_the_job_of_the_others_and_throws_away_what
   BOOST_TEST(packer.got<pack_bin>()[0].epoch == ranks[0].epoch);
 }
 
+BOOST_AUTO_TEST_CASE(late_words_of_a_job_that_has_ended_are_no_conflict) {
+  begin();
+  group(0);
+  group(1);
+  stage(1);
+  lose(1);
+  stage(2, 0);
+  world.tell(*subject, step_trained{1, 0, {}});
+  BOOST_TEST(supervisor.got<run_failed>().empty());
+}
+
 BOOST_AUTO_TEST_CASE(a_rank_that_missed_the_end_of_its_job_is_told_to_end) {
   begin();
   ranks[0].generation = 1;
