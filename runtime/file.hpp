@@ -12,8 +12,8 @@
 namespace millrace {
 
 /// Puts a file in place whole or not at all (see output_file): whoever looks at `path` sees the old
-/// bytes or the new ones. Errors: not_found, bad_argument, io (no folder, no permission, disk
-/// full); then nothing is left.
+/// bytes or the new ones. Errors: not_found, bad_argument, no_space, io (no folder, no
+/// permission); then nothing is left.
 status write_file_atomically(const std::filesystem::path &path, std::span<const std::byte> bytes);
 status write_file_atomically(const std::filesystem::path &path, std::string_view text);
 

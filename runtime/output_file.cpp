@@ -17,6 +17,10 @@ namespace {
 
 constexpr std::size_t pending_limit = std::size_t{1} << 20;
 
+errc kind_of(int number) {
+  return number == ENOSPC || number == EDQUOT || number == EFBIG ? errc::no_space : errc::io;
+}
+
 } // namespace
 
 output_file::output_file(std::filesystem::path path, std::filesystem::path temporary, int fd)
@@ -66,13 +70,13 @@ result<output_file> output_file::create(const std::filesystem::path &path) {
     if (fd >= 0)
       return output_file(path, std::move(temporary), fd);
     if (errno != EEXIST)
-      return fail(errno == ENOENT || errno == ENOTDIR ? errc::not_found : errc::io,
+      return fail(errno == ENOENT || errno == ENOTDIR ? errc::not_found : kind_of(errno),
                   "cannot write '{}': {}", path.string(), reason_of(errno));
   }
 }
 
 status output_file::refuse(int number) {
-  broken_ = fail(errc::io, "cannot write '{}': {}; nothing is left of it", path_.string(),
+  broken_ = fail(kind_of(number), "cannot write '{}': {}; nothing is left of it", path_.string(),
                  reason_of(number));
   return broken_;
 }
@@ -110,12 +114,12 @@ status output_file::write(std::span<const std::byte> bytes) {
   return {};
 }
 
-status output_file::finish() {
+status output_file::finish(file_sync how) {
   MILLRACE_ASSERT(fd_ >= 0, "'{}' is finished", path_.string());
   if (!broken_)
     return broken_;
   MILLRACE_TRY(flush());
-  if (::fsync(fd_) != 0)
+  if (how == file_sync::on && ::fsync(fd_) != 0)
     return refuse(errno);
   const int closed = ::close(std::exchange(fd_, -1));
   if (closed != 0)
@@ -124,7 +128,8 @@ status output_file::finish() {
     return refuse(errno);
   temporary_.clear();
   // The name may reach the disk later than the file does; where it cannot be synced it has to.
-  static_cast<void>(sync_folder_of(path_));
+  if (how == file_sync::on)
+    static_cast<void>(sync_folder_of(path_));
   return {};
 }
 

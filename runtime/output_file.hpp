@@ -11,13 +11,17 @@
 
 namespace millrace {
 
+/// Whether a file must be on the disk before anything rests on it.
+enum class file_sync : std::uint8_t { on, off };
+
 /// A file that appears under its name only when it is whole: it is written under a temporary name
 /// beside it ("NAME.partial-XXXXXX") and renamed by finish(). Without finish() the destructor
 /// removes the temporary file. A full disk and a file size limit (RLIMIT_FSIZE) are errors like any
 /// other; SIGXFSZ never arrives. Thread: one at a time.
 class output_file {
 public:
-  /// Errors: not_found (no such folder), bad_argument (`path` is a folder or a device), io.
+  /// Errors: not_found (no such folder), bad_argument (`path` is a folder or a device), no_space,
+  /// io.
   static result<output_file> create(const std::filesystem::path &path);
 
   output_file(output_file &&other) noexcept;
@@ -27,11 +31,12 @@ public:
   ~output_file();
 
   /// Appends. After an error nothing more is written: every later call returns that error.
-  /// Errors: io.
+  /// Errors: no_space, io.
   status write(std::span<const std::byte> bytes);
 
-  /// Syncs, renames, syncs the folder. Nothing may be written after it. Errors: io.
-  status finish();
+  /// Syncs, renames, syncs the folder. Nothing may be written after it.
+  /// Errors: no_space, io.
+  status finish(file_sync how = file_sync::on);
 
   /// Bytes accepted so far.
   std::uint64_t size() const noexcept { return size_; }

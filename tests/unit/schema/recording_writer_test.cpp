@@ -75,7 +75,7 @@ BOOST_AUTO_TEST_CASE(a_full_disk_is_an_error_that_names_the_file_and_leaves_noth
     for (int i = 0; wrote && i < 10; ++i)
       wrote = writer.append(record_kind::frame, parts);
     BOOST_REQUIRE(!wrote);
-    BOOST_TEST(static_cast<int>(wrote.error().code) == static_cast<int>(errc::io));
+    BOOST_TEST(static_cast<int>(wrote.error().code) == static_cast<int>(errc::no_space));
     BOOST_TEST(wrote.error().message.find((folder / "a.mrec").string()) != std::string::npos);
     BOOST_TEST(!writer.append(record_kind::frame, parts));
     BOOST_TEST(!writer.finish());
