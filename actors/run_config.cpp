@@ -23,6 +23,7 @@ std::vector<error> run_config::validate() const {
   take(batch.validate());
   take(plan.validate());
   take(link.validate());
+  take(trainer.validate());
   take(env_default.validate("env_default"));
   for (const auto &[name, env] : envs)
     take(env.validate("env." + name));

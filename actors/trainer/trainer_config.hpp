@@ -3,6 +3,9 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
+
+#include "runtime/result.hpp"
 
 namespace millrace {
 
@@ -20,6 +23,9 @@ struct trainer_config {
   /// Key: trainer.checkpoint_every. Unit: steps. Range: 0 (never) to 1e9. Default: 0. More often: a
   /// job that restarts has less to do again, and saving takes more of its time.
   std::uint64_t checkpoint_every = 0;
+
+  /// All rules that are broken, each with its key's name.
+  std::vector<error> validate() const;
 };
 
 } // namespace millrace
