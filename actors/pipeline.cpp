@@ -41,19 +41,24 @@ public:
     planner_ = out_.contacts.back().who;
   }
 
-  void spawn_trainer(const actor_spec &spec) {
-    const auto trains = system_.spawn<trainer, caf::detached>(
-        parts_.context,
-        trainer_options{.rank = spec.number, .join = parts_.join(spec.number), .dump = parts_.dump},
-        trainer_peers{planner_, supervisor_}, parts_.counters);
-    const auto feeds = system_.spawn<feeder>(
-        parts_.context,
-        feeder_options{
-            .rank = spec.number, .memory_limit = config_.memory_limit, .noticed = parts_.noticed},
-        feeder_peers{planner_, trains, supervisor_}, parts_.counters);
+  status spawn_trainer(const actor_spec &spec) {
+    auto what = make_policy(config_.trainer.policy);
+    if (!what)
+      return tl::unexpected(std::move(what).error());
+    const auto trains =
+        system_.spawn<trainer, caf::detached>(parts_.context, options_of_trainer(spec.number),
+                                              std::move(*what), supervisor_, parts_.counters);
+    const auto feeds =
+        system_.spawn<feeder>(parts_.context,
+                              feeder_options{.rank = spec.number,
+                                             .memory_limit = config_.memory_limit,
+                                             .noticed = parts_.noticed,
+                                             .told = parts_.told},
+                              feeder_peers{planner_, trains, supervisor_}, parts_.counters);
     add("feeder", role::trainer, fmt::format("feeder-{}", spec.number), feeds);
     stage("trainer").actors.push_back(trains);
     stage("trainer").names.push_back(spec.name);
+    return {};
   }
 
   void spawn_packer(const actor_spec &spec) {
@@ -107,6 +112,20 @@ public:
   }
 
 private:
+  trainer_options options_of_trainer(std::uint32_t rank) const {
+    return {.rank = rank,
+            .join = parts_.join(rank),
+            .dump = parts_.dump,
+            .checkpoints = {.folder = parts_.state / "checkpoints",
+                            .run = config_.id,
+                            .policy = config_.trainer.policy,
+                            .rank = rank,
+                            .ranks = config_.plan.ranks,
+                            .sync = config_.recovery.sync ? file_sync::on : file_sync::off},
+            .checkpoint_every = config_.trainer.checkpoint_every,
+            .restarts = config_.recovery.wait_s > 0};
+  }
+
   actor_stage &stage(std::string_view name) {
     const auto found = std::ranges::find(out_.stages, name, &actor_stage::name);
     if (found != out_.stages.end())
@@ -169,7 +188,7 @@ result<pipeline> start_actors(caf::actor_system &system, std::span<const actor_s
   for (const auto &spec : specs)
     switch (spec.what) {
     case role::trainer:
-      out.spawn_trainer(spec);
+      MILLRACE_TRY(out.spawn_trainer(spec));
       break;
     case role::packer:
       out.spawn_packer(spec);

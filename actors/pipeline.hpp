@@ -36,9 +36,11 @@ struct pipeline_parts {
   actor_context context;
   std::shared_ptr<run_counters> counters;
   std::shared_ptr<quarantine> refused;
-  /// How the trainer of a rank joins the others, and what it is told of them.
+  std::filesystem::path state; ///< the state folder
+  /// How the trainer of a rank joins the others, what it is told of them, and what it has told.
   std::function<rank_join(std::uint32_t rank)> join;
   std::function<void(const rank_notice &)> noticed;
+  std::function<std::vector<rank_notice>()> told;
   std::unique_ptr<run_log> log; ///< where the planner is; it takes it
 };
 

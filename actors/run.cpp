@@ -2,6 +2,7 @@
 #include "actors/run.hpp"
 
 #include <sys/resource.h>
+#include <sysexits.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -38,6 +39,9 @@ using clock = std::chrono::steady_clock;
 
 /// How long the end of a run may take, and the end of this process's actors.
 constexpr std::chrono::seconds shutdown_deadline{40};
+/// The same for a process that is to be started again: a rank may hang in a collective until its
+/// process is gone, and others wait for it.
+constexpr std::chrono::seconds restart_deadline{3};
 /// How long what is queued for other processes may take at the end.
 constexpr std::chrono::seconds flush_deadline{5};
 
@@ -68,7 +72,8 @@ result<std::filesystem::path> recording_of(const source_config &source, const st
 /// Actors that hang would keep the process for ever: say why it ends and who they are, and go.
 void end_actors(caf::scoped_actor &self, const pipeline &actors, const run_state &state,
                 std::ostream &out) {
-  const auto alive = shut_down(actors.stages, self, clock::now() + shutdown_deadline);
+  const auto deadline = state.wants_restart() ? restart_deadline : shutdown_deadline;
+  const auto alive = shut_down(actors.stages, self, clock::now() + deadline);
   if (alive.empty())
     return;
   std::string names;
@@ -76,9 +81,9 @@ void end_actors(caf::scoped_actor &self, const pipeline &actors, const run_state
     names += (names.empty() ? "" : ", ") + name;
   if (state.failure)
     log::error("{}", state.failure->message);
-  log::error("these actors did not end within {} s: {}", shutdown_deadline.count(), names);
+  log::error("these actors did not end within {} s: {}", deadline.count(), names);
   out.flush();
-  std::_Exit(1);
+  std::_Exit(state.wants_restart() ? EX_TEMPFAIL : 1);
 }
 
 /// What the readers of this process found, with a count of the recording that the pipeline did not
@@ -148,10 +153,21 @@ public:
   rank_join join(std::uint32_t rank) const {
     auto mine = options_;
     mine.rank = static_cast<int>(rank);
-    return [mine, relay = relay_] { return join_gloo(mine, relay->store()); };
+    return [mine, relay = relay_](std::uint64_t generation) mutable {
+      mine.prefix = fmt::format("generation {}", generation);
+      return join_gloo(mine, relay->store());
+    };
   }
   std::function<void(const rank_notice &)> ear() const {
     return [relay = relay_](const rank_notice &in) { relay->deliver(in.key, in.value); };
+  }
+  std::function<std::vector<rank_notice>()> told() const {
+    return [relay = relay_] {
+      std::vector<rank_notice> out;
+      for (auto &[key, value] : relay->published())
+        out.push_back({std::move(key), std::move(value)});
+      return out;
+    };
   }
 
 private:
@@ -206,6 +222,7 @@ result<process_parts> prepare(const run_config &config, const process_options &p
     stages.log = std::move(*log);
   }
   stages.config = settings;
+  stages.state = state.path();
   stages.recording = name_of(config.source);
   if (parts.reads()) {
     const auto recording = recording_of(config.source, state, out);
@@ -242,6 +259,7 @@ result<process_staff> start(caf::actor_system &system, const caf::actor &supervi
   const rendezvous ranks(config, office, host_of(office->endpoint()));
   parts.stages.join = [&](std::uint32_t rank) { return ranks.join(rank); };
   parts.stages.noticed = ranks.ear();
+  parts.stages.told = ranks.told();
   auto started =
       start_actors(system, parts.process.actors,
                    parts.plans ? peer() : office->find({"planner", 0}), supervising, parts.stages);
@@ -406,7 +424,7 @@ status run_with(caf::actor_system &system, signal_guard &signals,
   if (parts.reads() && !heard.failure)
     if (auto counted = complete_sources(heard.sources, parts.stages.recording); !counted)
       heard.fail_with(std::move(counted).error());
-  if (parts.plans && !parts.process.alone)
+  if (parts.plans && !parts.process.alone && !heard.wants_restart())
     if (auto ended = leads.end_others(clock::now() + shutdown_deadline); !ended)
       heard.fail_with(std::move(ended).error());
   leave(self, *office, *staff, report_of(parts, heard), heard.over());

@@ -13,10 +13,13 @@ namespace {
 /// How long after a signal a run may go on with the steps that are packed.
 constexpr std::chrono::seconds stop_deadline{30};
 
+/// How much an error says of what went wrong.
+int weight(errc code) { return code == errc::peer_lost ? 0 : code == errc::restart ? 1 : 2; }
+
 } // namespace
 
 void run_state::fail_with(error why) {
-  if (!failure || (failure->code == errc::peer_lost && why.code != errc::peer_lost))
+  if (!failure || weight(failure->code) < weight(why.code))
     failure = std::move(why);
 }
 
@@ -117,8 +120,10 @@ void supervisor::run(const staff &who, const std::function<void()> &look_around)
   while (state_.failure && state_.failure->code == errc::peer_lost && !state_.names_the_lost &&
          clock::now() < until)
     listen(std::chrono::milliseconds(10));
-  // A failure here is the planner's to know; it ends everyone.
-  if (state_.failure && !state_.told_to_end && !staff_.has_planner && staff_.failures) {
+  // A failure here is the planner's to know; it ends everyone. A process that is started again is
+  // none.
+  if (state_.failure && !state_.wants_restart() && !state_.told_to_end && !staff_.has_planner &&
+      staff_.failures) {
     tell(staff_.failures, run_failed{"", *state_.failure});
     state_.finished = false;
     const auto end = clock::now() + 2 * staff_.patience + std::chrono::seconds(5);

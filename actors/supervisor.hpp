@@ -34,10 +34,12 @@ struct run_state {
   std::vector<process_report> reports; ///< of other processes
   bool others_ended = false;
 
+  /// The process is to be started again, and then its part in the run goes on.
+  bool wants_restart() const noexcept { return failure && failure->code == errc::restart; }
   /// The run has ended, not only this process's part in it.
-  bool over() const noexcept { return !drained_out; }
-  /// The first failure stands, but for one that only says that somebody is gone: the cause replaces
-  /// it.
+  bool over() const noexcept { return !drained_out && !wants_restart(); }
+  /// The first failure stands, but for one that only says that somebody is gone, or that a restart
+  /// would do: the cause replaces it.
   void fail_with(error why);
 };
 

@@ -3,6 +3,9 @@
 
 #include <utility>
 
+#include "runtime/crash_point.hpp"
+#include "runtime/log.hpp"
+
 namespace millrace {
 
 feeder::feeder(caf::actor_config &config, const actor_context &context, feeder_options options,
@@ -12,15 +15,185 @@ feeder::feeder(caf::actor_config &config, const actor_context &context, feeder_o
 
 caf::behavior feeder::make_behavior() {
   show_wait();
-  return {on(&feeder::expect), on(&feeder::take_offer), on(&feeder::take), on(&feeder::commit),
-          on(&feeder::lose),   on(&feeder::look_again), on(&feeder::hear)};
+  return {on(&feeder::greet),      on(&feeder::take_loaded),   on(&feeder::begin),
+          on(&feeder::end),        on(&feeder::commit),        on(&feeder::take_trained),
+          on(&feeder::take_saved), on(&feeder::take_recorded), on(&feeder::finish),
+          on(&feeder::hear),       on(&feeder::expect),        on(&feeder::take_offer),
+          on(&feeder::take),       on(&feeder::lose),          on(&feeder::look_again)};
 }
 
+void feeder::on_exit() {
+  steps_.clear();
+  peers_ = {};
+}
+
+/// A rank that is part of no trainer job yet stands where the planner's last checkpoint is.
+void feeder::greet(const planner_hello &in) {
+  const auto former = standing_.epoch();
+  const auto is_new = standing_.obey(in.claim);
+  if (!is_new) {
+    log::warn("{}: a planner is refused: {}", name(), is_new.error().message);
+    tell(in.planner ? in.planner : peers_.planner,
+         planner_refused{in.claim, is_new.error().message});
+    return;
+  }
+  if (in.planner)
+    peers_.planner = in.planner;
+  if (*is_new)
+    drop_staged(former);
+  crash_point("feeder.hello.taken");
+  if (options_.told)
+    for (auto &notice : options_.told())
+      tell(peers_.planner, std::move(notice));
+  if (standing_.generation() == 0)
+    stand_at(in.durable);
+  else
+    tell_state();
+  show_wait();
+}
+
+void feeder::stand_at(std::uint64_t durable) {
+  durable_ = durable;
+  if (standing_.loaded() == durable) {
+    tell_state();
+  } else if (loading_ != durable) {
+    loading_ = durable;
+    tell(peers_.trainer, load_checkpoint{durable, self_of(*this)});
+  }
+}
+
+void feeder::take_loaded(const checkpoint_loaded &in) {
+  if (standing_.generation() != 0 || in.step != durable_)
+    return; // another planner has asked for another one
+  loading_.reset();
+  standing_.load(in.step);
+  forget_below(standing_.next());
+  crash_point("feeder.checkpoint.loaded");
+  tell_state();
+  show_wait();
+}
+
+void feeder::tell_state() {
+  tell(peers_.planner, standing_.state(options_.rank));
+  crash_point("feeder.state.told");
+}
+
+void feeder::begin(const begin_generation &in) {
+  const auto begun = standing_.begin(in);
+  if (!begun) {
+    give_up(begun.error());
+    return;
+  }
+  if (!*begun)
+    return;
+  crash_point("feeder.generation.begun");
+  tell(peers_.trainer, begin_training{in.generation, self_of(*this)});
+  fetch_what_fits();
+  show_wait();
+}
+
+void feeder::end(const end_generation &in) {
+  if (standing_.generation() == 0 || in.generation != standing_.generation())
+    return;
+  crash_point("feeder.generation.ended");
+  give_up({errc::restart, fmt::format("generation {} ends: {}", in.generation, in.why)});
+}
+
+void feeder::commit(const commit_step &in) {
+  // An older planner's. If its log has it, the one that leads now commits the step again.
+  if (in.epoch != 0 && is_late(in.epoch))
+    return;
+  const auto found = steps_.find(in.step);
+  const auto is_new = standing_.commit(in, found != steps_.end() && found->second.staged);
+  if (!is_new) {
+    give_up(is_new.error());
+    return;
+  }
+  if (!*is_new) {
+    ++counters_->repeats;
+    return;
+  }
+  auto step = std::move(steps_.extract(found).mapped());
+  train_step work{in.step, in.step_digest, {}};
+  work.micro_batches.reserve(step.here.size());
+  for (auto &[index, one] : step.here)
+    work.micro_batches.push_back(std::move(one.batch));
+  crash_point("feeder.commit.taken");
+  tell(peers_.trainer, std::move(work));
+  fetch_what_fits();
+}
+
+void feeder::take_trained(const step_trained &in) {
+  standing_.train(in);
+  crash_point("feeder.trained.taken");
+  tell(peers_.planner, in);
+  crash_point("feeder.trained.forwarded");
+}
+
+void feeder::take_saved(const checkpoint_saved &in) {
+  standing_.save(in);
+  crash_point("feeder.saved.taken");
+  tell(peers_.planner, in);
+  crash_point("feeder.saved.forwarded");
+}
+
+void feeder::take_recorded(const steps_recorded &in) {
+  standing_.record(in);
+  crash_point("feeder.recorded.taken");
+  if (in.durable > durable_) {
+    durable_ = in.durable;
+    tell(peers_.trainer, in);
+  }
+}
+
+void feeder::finish(const finish_training &in) { tell(peers_.trainer, in); }
+
+void feeder::hear(const rank_notice &in) {
+  if (options_.noticed)
+    options_.noticed(in);
+}
+
+void feeder::give_up(const error &why) { tell(peers_.supervisor, run_failed{name(), why}); }
+
 void feeder::expect(const stage_step &in) {
-  if (in.step <= last_committed_)
+  if (is_late(in.epoch) || in.step <= standing_.last_committed())
     return;
   steps_[in.step].expected = in.micro_batches;
   stage_if_complete(in.step);
+}
+
+/// Whether something is of a planner that leads no more. One of a higher epoch than is known leads
+/// from now on, also if its work comes before its hello.
+bool feeder::is_late(std::uint64_t epoch) {
+  const auto former = standing_.epoch();
+  if (standing_.meet(epoch))
+    drop_staged(former);
+  return epoch < standing_.epoch();
+}
+
+/// A planner of a higher epoch than `epoch`, of which they are, cuts these steps anew.
+void feeder::drop_staged(std::uint64_t epoch) {
+  for (auto &[number, step] : steps_)
+    release(number, step, epoch);
+  steps_.clear();
+  crash_point("feeder.steps.dropped");
+}
+
+void feeder::forget_below(std::uint64_t number) {
+  while (!steps_.empty() && steps_.begin()->first < number) {
+    release(steps_.begin()->first, steps_.begin()->second, standing_.epoch());
+    steps_.erase(steps_.begin());
+  }
+}
+
+/// Packers need not keep what they have offered of a step.
+void feeder::release(std::uint64_t number, step_state &step, std::uint64_t epoch) {
+  for (const auto &[index, one] : step.offers) {
+    if (one.asked)
+      asked_bytes_ -= one.bytes;
+    tell(one.packer, micro_batch_taken{{number, options_.rank, index, epoch}});
+  }
+  step.offers.clear();
 }
 
 /// Offers of what is here already come from a packer that did the work of a lost one again.
@@ -31,10 +204,12 @@ void feeder::take_offer(const micro_batch_ready &in) {
         {errc::conflict, fmt::format("rank {} got a micro batch of rank {}", options_.rank, rank)});
     return;
   }
-  if (number <= last_committed_ || steps_[number].here.contains(index)) {
+  if (is_late(epoch) || number <= standing_.last_committed() ||
+      steps_[number].here.contains(index)) {
     tell(in.packer, micro_batch_taken{in.bin});
     return;
   }
+  crash_point("feeder.offer.taken");
   auto &place = steps_[number].offers[index];
   if (place.packer == in.packer && place.asked)
     return; // it is on its way
@@ -49,6 +224,14 @@ void feeder::take_offer(const micro_batch_ready &in) {
 /// What the step that is needed next waits for.
 void feeder::show_wait() {
   auto &waits = *counters_->waits;
+  if (standing_.generation() == 0) {
+    if (loading_)
+      waits.set(name(), "checkpoint", fmt::format("the checkpoint of step {}", *loading_),
+                peers_.trainer.id().name);
+    else
+      waits.set(name(), "generation", "all ranks to be there", "planner");
+    return;
+  }
   const auto number = next_to_stage();
   const auto found = steps_.find(number);
   const auto topic = fmt::format("step {}", number);
@@ -64,7 +247,7 @@ void feeder::show_wait() {
 
 /// The lowest step that is not staged: only it brings the run on.
 std::uint64_t feeder::next_to_stage() const {
-  auto number = last_committed_ + 1;
+  auto number = standing_.next();
   for (auto at = steps_.find(number); at != steps_.end() && at->second.staged;
        at = steps_.find(number))
     ++number;
@@ -85,7 +268,8 @@ void feeder::fetch_what_fits() {
       }
       one.asked = true;
       asked_bytes_ += one.bytes;
-      tell(one.packer, fetch_micro_batch{{number, options_.rank, index, 0}, self_of(*this)});
+      tell(one.packer,
+           fetch_micro_batch{{number, options_.rank, index, standing_.epoch()}, self_of(*this)});
     }
 }
 
@@ -108,13 +292,8 @@ void feeder::lose(const peer_down &in) {
   fetch_what_fits();
 }
 
-void feeder::hear(const rank_notice &in) {
-  if (options_.noticed)
-    options_.noticed(in);
-}
-
 void feeder::take(const micro_batch_packed &in) {
-  if (in.bin.step <= last_committed_)
+  if (is_late(in.bin.epoch) || in.bin.step <= standing_.last_committed())
     return;
   auto batch = [&] {
     const stage_meter::timer timer(counters_->stages.trainer_decode);
@@ -143,6 +322,7 @@ void feeder::take(const micro_batch_packed &in) {
     tell(found->second.packer, micro_batch_taken{in.bin});
     step.offers.erase(found);
   }
+  crash_point("feeder.micro_batch.taken");
   keep(in.bin, std::move(*batch), bytes);
   fetch_what_fits();
 }
@@ -175,28 +355,13 @@ void feeder::stage_if_complete(std::uint64_t number) {
     return;
   }
   step.staged = true;
-  step_staged answer{number, options_.rank, {}, step.wire_bytes};
+  step_staged answer{number, options_.rank, {}, step.wire_bytes, standing_.epoch()};
   for (const auto &[index, one] : step.here)
     answer.digests.push_back(one.digest);
+  crash_point("feeder.step.staged");
   tell(peers_.planner, std::move(answer));
+  crash_point("feeder.staged.told");
   show_wait();
 }
-
-void feeder::commit(const commit_step &in) {
-  if (in.step != last_committed_ + 1 || !steps_.contains(in.step)) {
-    give_up({errc::conflict,
-             fmt::format("step {} is committed after step {}", in.step, last_committed_)});
-    return;
-  }
-  last_committed_ = in.step;
-  auto step = std::move(steps_.extract(in.step).mapped());
-  train_step work{in.step, in.step_digest, {}};
-  for (auto &[index, one] : step.here)
-    work.micro_batches.push_back(std::move(one.batch));
-  tell(peers_.trainer, std::move(work));
-  fetch_what_fits();
-}
-
-void feeder::give_up(const error &why) { tell(peers_.supervisor, run_failed{name(), why}); }
 
 } // namespace millrace

@@ -1,53 +1,92 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <deque>
 #include <filesystem>
 #include <functional>
 #include <memory>
 
 #include "actors/interfaces.hpp"
 #include "actors/run_counters.hpp"
+#include "actors/trainer/checkpoint.hpp"
+#include "actors/trainer/policy.hpp"
 #include "actors/trainer/tensors.hpp"
 #include "runtime/collective/collective.hpp"
 
 namespace millrace {
 
-/// Joins a rank to the others. Blocks until all are there: called in the trainer's own thread.
-using rank_join = std::function<result<std::unique_ptr<collective>>()>;
+/// Joins a rank to the others of a trainer job. Blocks until all are there: called in the trainer's
+/// own thread.
+using rank_join = std::function<result<std::unique_ptr<collective>>(std::uint64_t generation)>;
 
 struct trainer_options {
   std::uint32_t rank = 0;
   rank_join join;
   std::filesystem::path dump; ///< folder for the tensors of every micro batch; empty: none
+  checkpoint_owner checkpoints;
+  std::uint64_t checkpoint_every = 0; ///< steps; 0: never
+  /// When other ranks are lost the process is to be started again (errc::restart), and the run goes
+  /// on; else that is the end of the run.
+  bool restarts = false;
 };
 
-struct trainer_peers {
-  peer planner;
-  peer supervisor;
+/// From a trainer to itself: look whether there is space for a checkpoint.
+struct save_again {
+  static constexpr std::chrono::seconds pause{1};
 };
 
-/// The trainer of one rank, on the host: turns micro batches into tensors, and agrees with the
-/// other ranks on every step before and after it. It computes no gradient yet. Thread: its own
-/// (spawned detached), because collectives block; it is the one actor that may.
+/// The trainer of one rank, on the host: turns micro batches into tensors, agrees with the other
+/// ranks on every step before and after it, and has the policy apply it and save itself. Thread:
+/// its own (spawned detached), because collectives block; it is the one actor that may.
+///
+///   new --load_checkpoint--> at rest --begin_training--> joined, one train_step after the other
+///
+/// A checkpoint that is due comes before the next step, whatever it takes: when all ranks say that
+/// they have saved a step, every one of them has it.
 class trainer : public stage_actor {
 public:
   trainer(caf::actor_config &config, const actor_context &context, trainer_options options,
-          trainer_peers peers, std::shared_ptr<run_counters> counters);
+          std::unique_ptr<policy> what, peer supervisor, std::shared_ptr<run_counters> counters);
 
   caf::behavior make_behavior() override;
+  /// Lets go of the feeder, who holds this one.
+  void on_exit() override;
 
 private:
+  void load(const load_checkpoint &in);
+  void begin(const begin_training &in);
   void train(const train_step &in);
-  void wait_for(std::uint64_t step);
+  void finish(const finish_training &in);
+  void look_again(const save_again &);
+  void clear_away(const steps_recorded &in);
+
+  void step(const train_step &in);
+  void go_on();
+  void wait_for(std::uint64_t number);
+  bool try_save();
   result<component_totals> apply(const train_step &in);
   result<component_counts> widen_all(const train_step &in);
+  status restore(std::uint64_t step);
+  status save();
+  void fail_with(error why);
 
   const trainer_options options_;
-  const trainer_peers peers_;
+  const std::unique_ptr<policy> policy_;
+  peer supervisor_;
+  peer feeder_; ///< of the same rank; none before its first message
   std::shared_ptr<run_counters> counters_;
   std::unique_ptr<collective> ranks_;
+  std::uint64_t applied_ = 0;   ///< the last step that the policy has applied
+  std::uint64_t saved_ = 0;     ///< the last step of which there is a checkpoint
+  bool save_due_ = false;       ///< of `applied_`; no step is applied before it
+  std::deque<train_step> held_; ///< steps that wait for that
+  bool looking_ = false;        ///< a save_again is on its way
+  bool said_no_space_ = false;
   micro_batch_tensors tensors_;
 };
 
 } // namespace millrace
+
+MILLRACE_MESSAGE(millrace::save_again)

@@ -1,97 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "actors/trainer/feeder.hpp"
 
-#include <boost/test/unit_test.hpp>
-
-#include "actors/packer/gather.hpp"
-#include "tests/support/actors.hpp"
-#include "tests/support/episodes.hpp"
+#include "tests/unit/actors/trainer/feeder_fixture.hpp"
 
 namespace millrace::test {
 namespace {
-
-/// The feeder of rank 1, and stand-ins for whom it talks to.
-struct feeder_fixture {
-  using packer_probe = probe<fetch_micro_batch, micro_batch_taken>;
-
-  actor_world world;
-  probe<step_staged> planner{world};
-  probe<train_step> trainer{world};
-  probe<run_failed> supervisor{world};
-  packer_probe packer{world};
-  packer_probe second{world};
-  std::vector<rank_notice> noticed;
-  std::shared_ptr<run_counters> counters = std::make_shared<run_counters>();
-  std::optional<owned_actor> subject;
-
-  feeder_fixture() { begin(UINT64_MAX); }
-  void begin(std::uint64_t memory_limit) {
-    subject.emplace(world.system().spawn<feeder>(
-        world.context(),
-        feeder_options{.rank = 1,
-                       .memory_limit = memory_limit,
-                       .noticed = [this](const rank_notice &in) { noticed.push_back(in); }},
-        feeder_peers{planner.actor(), trainer.actor(), supervisor.actor()}, counters));
-  }
-  peer packer_0() { return named("packer-0", packer.actor()); }
-  peer packer_1() { return named("packer-1", second.actor()); }
-
-  /// A micro batch of one sample, whose answer has `tokens` tokens.
-  static message parts(const bin_ref &where, std::uint32_t tokens) {
-    const std::vector nodes{some_node(0, "user", 3), some_node(1, "assistant", tokens)};
-    auto data = some_episode();
-    data.nodes = nodes;
-    count_whole_episode(data);
-    const auto episode = sealed({data});
-    const auto views = episode.nodes(0);
-    const auto graph = branches_of(std::vector{shape_of(views[0]), shape_of(views[1])}).value();
-    bin plan;
-    plan.step = where.step;
-    plan.rank = where.rank;
-    plan.index = where.index;
-    plan.samples.resize(1);
-    plan.samples[0].nodes = views;
-    plan.samples[0].path = &graph.trainable[0];
-    plan.samples[0].tokens = 3 + tokens;
-    plan.samples[0].env = "math";
-    return gather(plan).value();
-  }
-  void offer(std::uint64_t step, std::uint32_t index, std::uint64_t bytes = 100) {
-    offer_from(packer_0(), step, index, bytes);
-  }
-  void offer_from(const peer &from, std::uint64_t step, std::uint32_t index,
-                  std::uint64_t bytes = 100) {
-    world.tell(*subject, micro_batch_ready{{step, 1, index}, bytes, from});
-  }
-  void pack(std::uint64_t step, std::uint32_t index, std::uint32_t tokens = 5) {
-    const bin_ref bin{step, 1, index};
-    world.tell(*subject, micro_batch_packed{bin, parts(bin, tokens)});
-  }
-  void expect(std::uint64_t step, std::uint32_t count) {
-    world.tell(*subject, stage_step{step, count});
-  }
-  void commit(std::uint64_t step) { world.tell(*subject, commit_step{step, {}}); }
-  void lose(const peer &who) { world.tell(*subject, peer_down{role::packer, who, "a test"}); }
-
-  /// What a packer was asked for, in order.
-  static std::vector<bin_ref> asked(packer_probe &who) {
-    std::vector<bin_ref> out;
-    for (const auto &one : who.got<fetch_micro_batch>())
-      out.push_back(one.bin);
-    return out;
-  }
-  static std::vector<bin_ref> taken(packer_probe &who) {
-    std::vector<bin_ref> out;
-    for (const auto &one : who.got<micro_batch_taken>())
-      out.push_back(one.bin);
-    return out;
-  }
-  error failure() {
-    BOOST_REQUIRE_EQUAL(supervisor.got<run_failed>().size(), 1);
-    BOOST_TEST(supervisor.got<run_failed>()[0].who == "feeder-1");
-    return supervisor.got<run_failed>()[0].what;
-  }
-};
 
 using bins = std::vector<bin_ref>;
 
@@ -167,7 +80,7 @@ BOOST_AUTO_TEST_CASE(a_micro_batch_that_comes_twice_with_other_content_ends_the_
 
 BOOST_AUTO_TEST_CASE(bytes_that_are_no_micro_batch_end_the_run_and_nothing_else) {
   expect(1, 1);
-  world.tell(*subject, micro_batch_packed{{1, 1, 0}, {bytes_of(std::vector<int>(100, 7))}});
+  world.tell(*subject, micro_batch_packed{at(1, 0), {bytes_of(std::vector<int>(100, 7))}});
   failure();
 }
 
@@ -175,14 +88,14 @@ BOOST_AUTO_TEST_CASE(a_micro_batch_that_is_another_than_it_is_said_to_be_ends_th
   expect(1, 1);
   for (const bin_ref &other : {bin_ref{2, 1, 0}, bin_ref{1, 0, 0}, bin_ref{1, 1, 3}}) {
     supervisor.got<run_failed>().clear();
-    world.tell(*subject, micro_batch_packed{{1, 1, 0}, parts(other, 5)});
+    world.tell(*subject, micro_batch_packed{at(1, 0), parts(other, 5)});
     BOOST_TEST((failure().code == errc::conflict));
   }
   BOOST_TEST(planner.got<step_staged>().empty());
 }
 
 BOOST_AUTO_TEST_CASE(an_offer_for_another_rank_ends_the_run) {
-  world.tell(*subject, micro_batch_ready{{1, 0, 0}, 100, packer_0()});
+  world.tell(*subject, micro_batch_ready{{1, 0, 0, epoch}, 100, packer_0()});
   BOOST_TEST((failure().code == errc::conflict));
   BOOST_TEST(asked(packer).empty());
 }
@@ -198,12 +111,12 @@ BOOST_AUTO_TEST_CASE(a_commit_out_of_order_ends_the_run) {
 
 BOOST_AUTO_TEST_CASE(an_offer_is_fetched_once_and_its_packer_hears_when_it_is_here) {
   offer(1, 0);
-  BOOST_TEST((asked(packer) == bins{{1, 1, 0}}));
+  BOOST_TEST((asked(packer) == bins{at(1, 0)}));
   BOOST_TEST((packer.got<fetch_micro_batch>()[0].feeder ==
               peer({"feeder-1", 0}, static_cast<const caf::actor &>(*subject))));
   BOOST_TEST(taken(packer).empty());
   pack(1, 0);
-  BOOST_TEST((taken(packer) == bins{{1, 1, 0}}));
+  BOOST_TEST((taken(packer) == bins{at(1, 0)}));
   world.tell(*subject, look_for_room{});
   BOOST_TEST(asked(packer).size() == 1U);
 }
@@ -212,10 +125,10 @@ BOOST_AUTO_TEST_CASE(an_offer_of_what_is_here_or_committed_is_answered_taken) {
   expect(1, 1);
   pack(1, 0);
   offer(1, 0);
-  BOOST_TEST((taken(packer) == bins{{1, 1, 0}}));
+  BOOST_TEST((taken(packer) == bins{at(1, 0)}));
   commit(1);
   offer(1, 0);
-  BOOST_TEST((taken(packer) == bins{{1, 1, 0}, {1, 1, 0}}));
+  BOOST_TEST((taken(packer) == bins{at(1, 0), at(1, 0)}));
   BOOST_TEST(asked(packer).empty());
 }
 
@@ -236,18 +149,18 @@ BOOST_AUTO_TEST_CASE(the_step_that_is_needed_next_is_fetched_whatever_is_held) {
   counters->memory->add(5000);
   offer(1, 0, 1'000'000);
   offer(1, 1, 1'000'000);
-  BOOST_TEST((asked(packer) == bins{{1, 1, 0}, {1, 1, 1}}));
+  BOOST_TEST((asked(packer) == bins{at(1, 0), at(1, 1)}));
 }
 
 BOOST_AUTO_TEST_CASE(later_steps_are_fetched_only_as_far_as_memory_allows) {
   begin(1000);
   offer(2, 0, 600);
-  BOOST_TEST((asked(packer) == bins{{2, 1, 0}}));
+  BOOST_TEST((asked(packer) == bins{at(2, 0)}));
   offer(2, 1, 600); // with what was asked for it is too much
   world.tell(*subject, look_for_room{});
   BOOST_TEST(asked(packer).size() == 1U);
   pack(2, 0);
-  BOOST_TEST((asked(packer) == bins{{2, 1, 0}, {2, 1, 1}}));
+  BOOST_TEST((asked(packer) == bins{at(2, 0), at(2, 1)}));
 }
 
 BOOST_AUTO_TEST_CASE(a_later_step_is_fetched_when_memory_comes_free) {
@@ -257,7 +170,7 @@ BOOST_AUTO_TEST_CASE(a_later_step_is_fetched_when_memory_comes_free) {
   BOOST_TEST(asked(packer).empty());
   counters->memory->remove(5000);
   world.tell(*subject, look_for_room{});
-  BOOST_TEST((asked(packer) == bins{{2, 1, 0}}));
+  BOOST_TEST((asked(packer) == bins{at(2, 0)}));
 }
 
 BOOST_AUTO_TEST_CASE(the_next_step_is_needed_once_the_one_before_it_is_staged) {
@@ -265,26 +178,26 @@ BOOST_AUTO_TEST_CASE(the_next_step_is_needed_once_the_one_before_it_is_staged) {
   counters->memory->add(5000);
   offer(1, 0);
   offer(2, 0);
-  BOOST_TEST((asked(packer) == bins{{1, 1, 0}}));
+  BOOST_TEST((asked(packer) == bins{at(1, 0)}));
   expect(1, 1);
   pack(1, 0);
-  BOOST_TEST((asked(packer) == bins{{1, 1, 0}, {2, 1, 0}}));
+  BOOST_TEST((asked(packer) == bins{at(1, 0), at(2, 0)}));
 }
 
 BOOST_AUTO_TEST_CASE(an_offer_of_another_packer_replaces_the_first_which_may_forget_its_own) {
   offer(1, 0);
   offer_from(packer_1(), 1, 0);
-  BOOST_TEST((asked(second) == bins{{1, 1, 0}}));
-  BOOST_TEST((taken(packer) == bins{{1, 1, 0}}));
+  BOOST_TEST((asked(second) == bins{at(1, 0)}));
+  BOOST_TEST((taken(packer) == bins{at(1, 0)}));
   pack(1, 0);
-  BOOST_TEST((taken(second) == bins{{1, 1, 0}}));
+  BOOST_TEST((taken(second) == bins{at(1, 0)}));
 }
 
 // Its groups moved after it was gathered, and its order came again.
 BOOST_AUTO_TEST_CASE(an_offer_that_its_packer_repeats_is_asked_for_once) {
   offer(1, 0);
   offer(1, 0);
-  BOOST_TEST((asked(packer) == bins{{1, 1, 0}}));
+  BOOST_TEST((asked(packer) == bins{at(1, 0)}));
   BOOST_TEST(taken(packer).empty());
 }
 
@@ -292,7 +205,7 @@ BOOST_AUTO_TEST_CASE(a_replaced_offer_counts_as_asked_for_no_more) {
   begin(1000);
   offer(2, 0, 600);
   offer_from(packer_1(), 2, 0, 600);
-  BOOST_TEST((asked(second) == bins{{2, 1, 0}}));
+  BOOST_TEST((asked(second) == bins{at(2, 0)}));
 }
 
 BOOST_AUTO_TEST_CASE(what_a_lost_packer_offered_counts_as_asked_for_no_more) {
@@ -301,7 +214,7 @@ BOOST_AUTO_TEST_CASE(what_a_lost_packer_offered_counts_as_asked_for_no_more) {
   offer_from(packer_1(), 2, 1, 600);
   BOOST_TEST(asked(second).empty());
   lose(packer_0());
-  BOOST_TEST((asked(second) == bins{{2, 1, 1}}));
+  BOOST_TEST((asked(second) == bins{at(2, 1)}));
 }
 
 BOOST_AUTO_TEST_CASE(what_a_lost_packer_offered_is_fetched_from_another) {
@@ -310,10 +223,10 @@ BOOST_AUTO_TEST_CASE(what_a_lost_packer_offered_is_fetched_from_another) {
   offer_from(packer_1(), 1, 1);
   lose(packer_0());
   offer_from(packer_1(), 1, 0);
-  BOOST_TEST((asked(second) == bins{{1, 1, 1}, {1, 1, 0}}));
+  BOOST_TEST((asked(second) == bins{at(1, 1), at(1, 0)}));
   pack(1, 0);
   pack(1, 1);
-  BOOST_TEST((taken(second) == bins{{1, 1, 0}, {1, 1, 1}}));
+  BOOST_TEST((taken(second) == bins{at(1, 0), at(1, 1)}));
   BOOST_TEST(planner.got<step_staged>().size() == 1U);
 }
 
@@ -321,7 +234,7 @@ BOOST_AUTO_TEST_CASE(the_loss_of_a_packer_leaves_offers_of_others_alone) {
   offer(1, 0);
   lose(packer_1());
   pack(1, 0);
-  BOOST_TEST((taken(packer) == bins{{1, 1, 0}}));
+  BOOST_TEST((taken(packer) == bins{at(1, 0)}));
 }
 
 BOOST_AUTO_TEST_CASE(what_other_ranks_tell_goes_to_who_joins_the_collective) {
