@@ -50,6 +50,11 @@ void planner::take_tombstone(const group_tombstone &in) {
   const auto end =
       in.reason == tombstone_reason::expired ? group_end::expired : group_end::unscored;
   auto group = make_unready_group(in.header, end);
+  if (log_->history().has(in.group)) { // it offers no bytes
+    tell(in.assembler, groups_received{{in.group}});
+    answer_settled({in.group, in.assembler});
+    return;
+  }
   if (group) {
     group->why = in.why;
     if (!received_.contains(in.group) && ++counters_->tombstones <= most_warnings)
@@ -115,15 +120,16 @@ void planner::take_held(const group_held &in) {
     give_orphans();
     return;
   }
-  if (!log_->history().has(in.group))
-    return;
-  if (log_->synced())
+  if (log_->history().has(in.group))
     answer_settled(in);
-  else
-    unanswered_.push_back(in);
 }
 
+/// What it has its end from must be on the disk.
 void planner::answer_settled(const group_held &in) {
+  if (!log_->synced()) {
+    unanswered_.push_back(in);
+    return;
+  }
   tell_settled(in.assembler, {in.group});
   tell_readers({in.group}, log_->history().is_settled(in.group));
 }

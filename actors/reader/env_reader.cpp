@@ -105,7 +105,7 @@ void env_reader::take_settled(const groups_settled &in) {
       (in.for_good ? settled_ : released_).insert(ref);
     } else if (mine(*group)) {
       group->assembler = {};
-      group->released = true;
+      group->begun = group->released = true;
       group->again.reset();
       group->settled = group->settled || in.for_good;
       if (group->settled)
@@ -127,17 +127,23 @@ void env_reader::take_hello(const planner_hello &in) {
 
 void env_reader::take_wanted(const groups_wanted &in) {
   for (auto ref : in.groups) {
-    auto *group = groups_.find(ref.ordinal);
-    if (group == nullptr || !mine(*group) || !group->begun || group->kept.empty())
-      continue; // not read yet: it will come; or another has it
-    group->released = false;
-    group->again = in.scored;
-    if (!group->assembler)
-      group->assembler = pick_assembler();
-    if (group->assembler) // else take_up() sends it
-      send_kept(*group);
-    crash_point("reader.group.again");
+    if (auto *group = groups_.find(ref.ordinal); group == nullptr) {
+      if (released_.erase(ref))
+        wanted_.emplace(ref, in.scored); // it is sent when it is read
+    } else if (mine(*group) && group->released && !group->settled) {
+      send_again(*group, in.scored);
+    }
   }
+  try_again();
+}
+
+void env_reader::send_again(group_table::group &group, bool scored) {
+  group.released = false;
+  group.again = scored;
+  group.assembler = pick_assembler();
+  if (group.assembler) // else take_up() sends it
+    send_kept(group);
+  crash_point("reader.group.again");
 }
 
 void env_reader::take_up(const peer_up &in) {
@@ -285,6 +291,10 @@ env_reader::step env_reader::admit(group_table::group &group) {
   }
   if (group.released)
     return step::taken; // it is read for what it says of the source, and perhaps kept
+  if (const auto wanted = wanted_.extract(group.ref)) {
+    group.begun = true;
+    send_again(group, wanted.mapped());
+  }
   if (!group.begun)
     return begin(group);
   return has_room(group) ? step::taken : step::blocked;
