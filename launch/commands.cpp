@@ -10,6 +10,7 @@
 #include "runtime/text_table.hpp"
 #include "schema/import/import.hpp"
 #include "schema/inspect.hpp"
+#include "schema/inspect_log.hpp"
 #include "transport/curve.hpp"
 
 namespace millrace {
@@ -39,8 +40,25 @@ int synth_command(const synth_request &request) {
                                     grouped(made->groups.size()), grouped(made->tokens)));
 }
 
+namespace {
+
+int inspect_log_command(const inspect_request &request) {
+  const auto summary = inspect_log(request.file);
+  if (!summary)
+    return complain(summary.error());
+  const int code =
+      print_and_exit(request.json ? json::dump(json_of(*summary), 2) + "\n" : text_of(*summary));
+  if (code == exit_ok && !summary->damage.empty() && !request.allow_damage)
+    return complain({errc::damaged, summary->damage});
+  return code;
+}
+
+} // namespace
+
 int inspect_command(const inspect_request &request) {
-  const auto summary = inspect_recording(request.recording);
+  if (is_planner_log(request.file))
+    return inspect_log_command(request);
+  const auto summary = inspect_recording(request.file);
   if (!summary)
     return complain(summary.error());
   const std::string text =
@@ -50,7 +68,7 @@ int inspect_command(const inspect_request &request) {
     return complain(
         {errc::damaged, fmt::format("{} is damaged: {} bytes skipped at {} places; --allow-damage "
                                     "takes what is left",
-                                    request.recording.string(), grouped(summary->bytes_skipped),
+                                    request.file.string(), grouped(summary->bytes_skipped),
                                     grouped(summary->damage_count))});
   return code;
 }

@@ -26,7 +26,7 @@ struct synth_request {
 int synth_command(const synth_request &request);
 
 struct inspect_request {
-  std::filesystem::path recording;
+  std::filesystem::path file; ///< a recording or a planner's log
   bool json = false;
   bool allow_damage = false;
 };

@@ -183,8 +183,10 @@ private:
   }
 
   void add_inspect() {
-    inspect_cli_ = app_.add_subcommand("inspect", "What is in a recording");
-    inspect_cli_->add_option("FILE", inspect_.recording, "A .mrec file")->required();
+    inspect_cli_ = app_.add_subcommand("inspect", "What is in a recording or in a planner's log");
+    inspect_cli_
+        ->add_option("FILE", inspect_.file, "A .mrec file, or the planner.log of a state folder")
+        ->required();
     inspect_cli_->add_flag("--json", inspect_.json, "For a program");
     inspect_cli_->add_flag("--allow-damage", inspect_.allow_damage,
                            "Exit 0 even if bytes are damaged");

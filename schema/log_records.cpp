@@ -276,6 +276,8 @@ static_assert(readers.size() == static_cast<std::size_t>(wire::LogMessage::MAX))
 
 std::string_view name_of(const log_record &what) noexcept { return names[what.index()]; }
 
+std::string_view log_record_name(std::size_t kind) noexcept { return names[kind]; }
+
 result<message> encode(const log_record &what) {
   return std::visit([&what](const auto &in) { return encode_as(name_of(what), in); }, what);
 }

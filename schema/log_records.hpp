@@ -120,6 +120,8 @@ using log_record = std::variant<log_open, log_generation, log_commit, log_settle
 
 /// "open", "generation", "commit" and so on.
 std::string_view name_of(const log_record &what) noexcept;
+/// By place in log_record.
+std::string_view log_record_name(std::size_t kind) noexcept;
 
 /// The parts of a record: LogRecord, then what it carries. What it returns decode_log_record reads;
 /// but a group's `why` is cut to limits::text_bytes.

@@ -126,6 +126,12 @@ private:
 
 } // namespace
 
+bool is_planner_log(const std::filesystem::path &path) {
+  const auto bytes = map_file(path);
+  return bytes && bytes->size() >= planner_log_magic.size() &&
+         starts_alike(bytes->bytes(), planner_log_magic);
+}
+
 result<log_extent> read_planner_log(const frame &bytes, const std::string &name,
                                     const log_visitor &each) {
   const auto whole = read_file_header(bytes.bytes(), name);

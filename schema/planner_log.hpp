@@ -75,6 +75,9 @@ private:
   std::optional<torn_tail> cut_off_;
 };
 
+/// True if the file begins as a planner's log does; false for any other, also for none.
+bool is_planner_log(const std::filesystem::path &path);
+
 /// Only reads a log, also one that a planner has open. Every record before the first damage is
 /// given to `each`. Errors: as for planner_log::open, and not_found. The file must not be cut
 /// meanwhile (map_file): a planner only does that when it starts, or when the disk is full.
