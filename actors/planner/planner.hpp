@@ -110,6 +110,8 @@ private:
   void tell_settled(const peer &whom, const std::vector<group_ref> &groups, bool for_good = true);
   void ask_again_for_lost(const peer &assembler);
   void ask_for(const std::vector<group_ref> &groups, bool scored);
+  void ask(const peer &whom, const std::vector<group_ref> &groups, bool scored);
+  std::vector<group_ref> missing_groups() const;
   peer reader_of(group_ref ref) const;
 
   // planner_steps.cpp: steps

@@ -27,9 +27,11 @@ void planner::take_up(const peer_up &in) {
     }
     readers_[*place] = in.who;
     greet_reader(in.who);
+    ask(in.who, missing_groups(), true);
   } else if (in.what == role::assembler) {
     assemblers_.push_back(in.who);
     tell(in.who, hello());
+    ask(in.who, missing_groups(), true);
   } else if (in.what == role::trainer) {
     if (auto known = ranks_.arrive(place.value_or(UINT32_MAX), in.who); !known) {
       give_up(known.error());
@@ -158,18 +160,31 @@ void planner::tell_settled(const peer &whom, const std::vector<group_ref> &group
   }
 }
 
+/// Groups of steps that are made again whose bytes nobody has offered.
+std::vector<group_ref> planner::missing_groups() const {
+  std::set<group_ref> out;
+  for (const auto &[number, step] : steps_)
+    for (const auto &[bin, order] : step.bins)
+      for (const auto &group : order.order.groups)
+        if (!group.assembler)
+          out.insert(group.group);
+  return {out.begin(), out.end()};
+}
+
 void planner::ask_for(const std::vector<group_ref> &groups, bool scored) {
-  std::vector<peer> all = assemblers_;
+  for (const auto &one : assemblers_)
+    ask(one, groups, scored);
   for (const auto &reader : readers_)
     if (reader)
-      all.push_back(reader);
+      ask(reader, groups, scored);
+}
+
+void planner::ask(const peer &whom, const std::vector<group_ref> &groups, bool scored) {
   for (std::size_t at = 0; at < groups.size(); at += groups_wanted::most_refs) {
     const auto end = std::min(groups.size(), at + groups_wanted::most_refs);
-    const groups_wanted question{{groups.begin() + static_cast<std::ptrdiff_t>(at),
-                                  groups.begin() + static_cast<std::ptrdiff_t>(end)},
-                                 scored};
-    for (const auto &one : all)
-      tell(one, question);
+    tell(whom, groups_wanted{{groups.begin() + static_cast<std::ptrdiff_t>(at),
+                              groups.begin() + static_cast<std::ptrdiff_t>(end)},
+                             scored});
   }
 }
 

@@ -279,6 +279,22 @@ BOOST_AUTO_TEST_CASE(bytes_that_were_lost_with_an_assembler_are_asked_for_again)
   BOOST_TEST(packer.got<pack_bin>().size() == 2U);
 }
 
+BOOST_AUTO_TEST_CASE(a_reader_that_comes_late_hears_what_a_step_is_made_again_from) {
+  begin();
+  group(0);
+  stage(1);
+  lose(0);
+  lose(1);
+  world.tell(*subject, peer_down{role::env_reader, named("env-reader-0", reader.actor()), "lost"});
+  ranks_start_again(0);
+  ranks_up();
+  forget_all();
+  reader_probe again(world);
+  up(role::env_reader, "env-reader-0", again.actor());
+  BOOST_REQUIRE_EQUAL(again.got<groups_wanted>().size(), 1);
+  BOOST_TEST((again.got<groups_wanted>()[0].groups == std::vector<group_ref>{{0, 0}}));
+}
+
 BOOST_AUTO_TEST_CASE(without_durable_steps_a_job_that_starts_again_rolls_back_and_says_so) {
   options.keep = step_keep::trained;
   begin();
