@@ -16,6 +16,9 @@ planner::planner(caf::actor_config &config, const actor_context &context, planne
       supervisor_(std::move(supervisor)), counters_(std::move(counters)),
       ranks_(options_.plan.ranks), queue_(options_.batch, options_.deterministic),
       received_(log_->history().groups()) {
+  for (auto ref : log_->history().take_freed())
+    if (!log_->history().has(ref))
+      freed_.insert(ref);
   counters_->steps_cut = log_->history().committed();
   counters_->steps_trained = log_->history().trained();
 }
@@ -72,6 +75,7 @@ void planner::receive(group_ref ref, result<ready_group> group, const peer &asse
     return;
   }
   tell(assembler, groups_received{{ref}});
+  freed_.erase(ref);
   if (!received_.insert(ref)) {
     receive_again(ref, assembler);
     return;

@@ -159,6 +159,7 @@ private:
 
   group_queue queue_;
   group_set received_;                       ///< groups that have arrived, now or before
+  std::set<group_ref> freed_;                ///< their step was rolled back; not here again
   std::vector<ended_group> ended_;           ///< not in the log yet
   std::vector<group_ref> unsettled_;         ///< written down, not on the disk for sure
   std::vector<group_held> unanswered_;       ///< offered again meanwhile

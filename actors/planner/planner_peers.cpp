@@ -28,6 +28,7 @@ void planner::take_up(const peer_up &in) {
     readers_[*place] = in.who;
     greet_reader(in.who);
     ask(in.who, missing_groups(), true);
+    ask(in.who, {freed_.begin(), freed_.end()}, false);
   } else if (in.what == role::assembler) {
     assemblers_.push_back(in.who);
     tell(in.who, hello());

@@ -118,12 +118,12 @@ bool planner::roll_back(std::uint64_t next) {
   if (record.last > record.trained)
     log::warn("steps {} to {} were committed and not trained: their groups are used anew",
               std::max(record.first, record.trained + 1), record.last);
-  const auto freed = log_->history().take_freed();
-  for (auto ref : freed) {
+  for (auto ref : log_->history().take_freed()) {
     received_.erase(ref);
     queue_.turn_back(ref.ordinal);
+    freed_.insert(ref);
   }
-  ask_for(freed, false);
+  ask_for({freed_.begin(), freed_.end()}, false);
   counters_->steps_trained = log.trained();
   return true;
 }

@@ -72,8 +72,7 @@ result<std::unique_ptr<run_log>> run_log::open(const std::filesystem::path &stat
   crash_point("planner.open.written");
   MILLRACE_TRY(out->sync());
   crash_point("planner.open.synced");
-  out->history_.take_final(); // nobody has to be told of what was final before
-  out->history_.take_freed();
+  out->history_.take_final(); // readers hear of it when they come
   return out;
 }
 
