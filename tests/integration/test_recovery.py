@@ -4,7 +4,7 @@
 
     test_recovery.py MILLRACE [unittest arguments]
 
-MILLRACE_CHAOS_SEED: that of an earlier test.
+MILLRACE_CHAOS_SEED: that of an earlier test. MILLRACE_KEEP: a folder that gets all state folders of a test that failed.
 """
 import json
 import os
@@ -38,6 +38,7 @@ class Run:
     """One start of `millrace run`. Its output goes on in a file of its own."""
 
     def __init__(self, folder, sets, words=(), env=None):
+        self.folder = folder
         self.json = folder / "summary.json"
         self.json.unlink(missing_ok=True)
         self.log = folder / "output"
@@ -60,8 +61,16 @@ class Run:
         try:
             return self.popen.wait(timeout=seconds)
         except subprocess.TimeoutExpired:
+            why = subprocess.run([harness.program, "why", "--connect", f"ipc://{self.folder / 'state' / 'control.sock'}"],
+                                 capture_output=True, text=True, timeout=30, check=False)
             self.kill()
-            raise AssertionError(f"it has not ended within {seconds} s:\n{self.text()[-3000:]}") from None
+            raise AssertionError(f"it has not ended within {seconds} s:\n{self.story()}{why.stdout}{why.stderr}") from None
+
+    def story(self):
+        """What it said, without lines of progress but the last."""
+        lines = self.text().splitlines()
+        last = [line for line in lines if line.startswith("read ")][-1:]
+        return "\n".join([line for line in lines if not line.startswith("read ")][-40:] + last) + "\n"
 
     def ended(self):
         return self.popen.poll() is not None
@@ -153,10 +162,13 @@ class Case(harness.Case):
                 work()
             except Exception as why:  # pylint: disable=broad-except
                 failures.append(f"{name}: {why}")
+                print(failures[-1], file=sys.stderr, flush=True)
         with ThreadPoolExecutor(AT_ONCE) as pool:
             list(pool.map(one, jobs))
         if failures:
-            raise AssertionError(f"{len(failures)} of {len(jobs)}:\n" + "\n".join(failures[:5]))
+            if "MILLRACE_KEEP" in os.environ:
+                shutil.copytree(self.dir, os.environ["MILLRACE_KEEP"], ignore=shutil.ignore_patterns("*.sock*"))
+            raise AssertionError(f"{len(failures)} of {len(jobs)} failed, see above")
 
 
 class CrashPoints(Case):
