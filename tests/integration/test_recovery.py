@@ -221,11 +221,11 @@ class CrashPoints(Case):
         for name in fresh:
             for passes in (1, self.random.randrange(2, 15)):
                 folder = self.folder()
-                jobs.append((f"{name}:{passes}", lambda f=folder, n=name, p=passes: (
+                jobs.append((f"{folder.name}, {name}:{passes}", lambda f=folder, n=name, p=passes: (
                     self.killed_at(f, n, p), self.goes_on_to(one, f))))
         for name in resumed:
             folder = self.folder()
-            jobs.append((name, lambda f=folder, n=name: (self.killed_at_once_more(f, n), self.goes_on_to(one, f))))
+            jobs.append((f"{folder.name}, {name}", lambda f=folder, n=name: (self.killed_at_once_more(f, n), self.goes_on_to(one, f))))
         self.all_of(jobs)
 
 
@@ -258,7 +258,8 @@ class Kills(Case):
             self.goes_on_to(one, folder)
         for i in range(self.COUNT):
             moment = length * (i + self.random.random()) / self.COUNT
-            jobs.append((f"killed after {moment:.4f} s", lambda f=self.folder(), m=moment: work(f, m)))
+            folder = self.folder()
+            jobs.append((f"{folder.name}, killed after {moment:.4f} s", lambda f=folder, m=moment: work(f, m)))
         self.random.shuffle(jobs)
         self.all_of(jobs)
         self.assertGreater(len(killed), self.COUNT / 2, "the moments were too late")
