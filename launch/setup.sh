@@ -10,7 +10,7 @@ build=(g++ cmake ninja-build pkg-config libcaf-dev libflatbuffers-dev flatbuffer
   libexpected-dev libtomlplusplus-dev libcli11-dev libspdlog-dev libsimdjson-dev nlohmann-json3-dev
   libxxhash-dev libgloo-dev libzmq3-dev cppzmq-dev)
 tests=(libboost-test-dev python3 python3-xxhash clang-format-14 git ccache
-  openssh-server openssh-client shellcheck)
+  openssh-server openssh-client shellcheck spin)
 all=(clang-19 clang-tidy-19 libclang-rt-19-dev xz-utils)
 
 wanted=("${build[@]}")
