@@ -32,6 +32,7 @@ COUNTS = {"env-reader": 2, "assembler": 3, "scorer": 3, "packer": 2, "trainer": 
 ELASTIC = ("assembler", "scorer", "packer")
 MOST_OF_A_ROLE = 5
 NO_PROGRESS_S = 120
+PATIENCE_S = 20  # after so long without progress it is left alone: a hang must not be helped by the next kill
 ROUND_S = 1200
 GROUPS_PER_S = 10
 GROUPS_OF_SCALE_1 = 66
@@ -110,6 +111,7 @@ class Round:
         self.leaving = {}          # by name: whether it comes again
         self.highest = COUNTS.copy()  # by role: the number of the next one
         self.progress = (0, time.monotonic())
+        self.left_alone = False
 
     # ---- who is there
 
@@ -197,9 +199,16 @@ class Round:
         log = self.system.log()
         state = (len(log.commits), log.trained, log.durable, len(log.rolled_back)) if log else 0
         if state != self.progress[0]:
+            if self.left_alone:
+                self.say(f"  goes on after {time.monotonic() - self.progress[1]:.0f} s without progress")
+            self.left_alone = False
             self.progress = (state, time.monotonic())
         elif time.monotonic() - self.progress[1] > NO_PROGRESS_S:
             raise Failure(f"no progress for {NO_PROGRESS_S} s after (committed, trained, durable, rolled back) {state}")
+        elif time.monotonic() - self.progress[1] > PATIENCE_S and not self.left_alone:
+            self.left_alone = True
+            self.events["left alone, without progress"] += 1
+            self.say(f"  no progress for {PATIENCE_S} s: is left alone")
 
     # ---- what we do
 
@@ -351,7 +360,7 @@ class Round:
             if now >= next_look:
                 self.look_at_progress()
                 next_look = now + 1
-            if now >= next_event and not self.planner_is_done():
+            if now >= next_event and not self.left_alone and not self.planner_is_done():
                 self.event()
                 next_event = time.monotonic() + self.random.uniform(1, 5)
             time.sleep(0.02)
