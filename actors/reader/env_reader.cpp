@@ -127,12 +127,13 @@ void env_reader::take_hello(const planner_hello &in) {
 
 void env_reader::take_wanted(const groups_wanted &in) {
   for (auto ref : in.groups) {
-    if (auto *group = groups_.find(ref.ordinal); group == nullptr) {
-      if (released_.erase(ref))
-        wanted_.emplace(ref, in.scored); // it is sent when it is read
-    } else if (mine(*group) && group->released && !group->settled) {
+    // What was said of a group before its first message was read is kept until then, also when the
+    // table knows it already: its size may have come, or its first record waits.
+    if (released_.erase(ref))
+      wanted_.emplace(ref, in.scored);
+    else if (auto *group = groups_.find(ref.ordinal);
+             group != nullptr && mine(*group) && group->released && !group->settled)
       send_again(*group, in.scored);
-    }
   }
   try_again();
 }

@@ -210,6 +210,27 @@ BOOST_AUTO_TEST_CASE(the_supervisor_hears_what_the_closing_index_says) {
   BOOST_TEST(supervisor.got<source_report>()[0].damage.empty());
 }
 
+// It is in a step that has to be made again; the planner says so while the reader waits to read it.
+BOOST_AUTO_TEST_CASE(a_group_of_which_only_the_size_is_known_is_sent_when_it_is_wanted) {
+  BOOST_REQUIRE(file->append_group_size(some_key("math", "g0"), 1));
+  BOOST_REQUIRE(file->append_group_size(some_key("math", "g1"), 1));
+  write("e0", "g0");
+  write("e1", "g1");
+  BOOST_REQUIRE(file->finish());
+  owned_actor reader(world.system().spawn<env_reader>(
+      world.context(), options, recording_reader::open(folder / "r.mrec").value(),
+      env_reader_peers{assemblers, planner.actor(), supervisor.actor()}, counters, refused));
+  caf::anon_send(static_cast<const caf::actor &>(reader), groups_settled{{{1, 0}}, false});
+  world.run(); // reads both sizes, and waits for a permit to begin group 0
+  world.tell(reader, groups_wanted{{{1, 0}}, true});
+  world.tell(reader, permit{everything});
+  auto again = left.got<group_again>();
+  again.insert(again.end(), right.got<group_again>().begin(), right.got<group_again>().end());
+  BOOST_REQUIRE_EQUAL(again.size(), 1);
+  BOOST_TEST(again[0].group.ordinal == 1U);
+  BOOST_TEST(arrived().size() == 2U);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 } // namespace

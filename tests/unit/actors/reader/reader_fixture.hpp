@@ -25,8 +25,8 @@ inline constexpr std::uint64_t everything = 1'000'000;
 
 /// A recording, readers of it, and stand-ins for whom they talk to.
 struct reader_fixture {
-  using assembler_probe =
-      probe<frame_arrived, episode_arrived, episode_rejected, group_sized, source_ended>;
+  using assembler_probe = probe<frame_arrived, episode_arrived, episode_rejected, group_sized,
+                                group_again, source_ended>;
 
   actor_world world;
   temporary_folder folder;
