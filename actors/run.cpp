@@ -2,7 +2,6 @@
 #include "actors/run.hpp"
 
 #include <sys/resource.h>
-#include <sysexits.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -42,6 +41,8 @@ constexpr std::chrono::seconds shutdown_deadline{40};
 /// The same for a process that is to be started again: a rank may hang in a collective until its
 /// process is gone, and others wait for it.
 constexpr std::chrono::seconds restart_deadline{3};
+/// Exit code of a process that is to be started again (launch/terminal.hpp).
+constexpr int exit_to_restart = 75;
 /// How long what is queued for other processes may take at the end.
 constexpr std::chrono::seconds flush_deadline{5};
 
@@ -83,7 +84,7 @@ void end_actors(caf::scoped_actor &self, const pipeline &actors, const run_state
     log::error("{}", state.failure->message);
   log::error("these actors did not end within {} s: {}", deadline.count(), names);
   out.flush();
-  std::_Exit(state.wants_restart() ? EX_TEMPFAIL : 1);
+  std::_Exit(state.wants_restart() ? exit_to_restart : 1);
 }
 
 /// What the readers of this process found, with a count of the recording that the pipeline did not

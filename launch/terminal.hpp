@@ -8,7 +8,7 @@
 
 namespace millrace {
 
-/// What the program's exit code says. 75 (a restart is wanted) comes with recovery.
+/// What the program's exit code says.
 enum exit_code : int {
   exit_ok = 0,
   exit_failed = 1,   ///< the work was begun and failed

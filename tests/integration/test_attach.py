@@ -57,7 +57,7 @@ class Run(harness.Case):
             lines = self.tool("why").stdout.splitlines()
             return lines if lines and "source.pace" in lines[-1] else None
         lines = wait_until(chain, 30, "the reader waits for its pace", lambda: self.tool("why").stdout)
-        self.assertRegex(lines[0], r"^trainer-[01] and 1 other wait for step 1 \(")
+        self.assertRegex(lines[0], r"^trainer-[01] and 1 other wait for its first step \(")
         self.assertRegex(lines[1], r"^planner has \d+/64 traces of step 1 \(")
         self.assertRegex(lines[-1], r"^env-reader-0 waits for its pace \(source\.pace\) \(")
         answer = json.loads(self.tool("why", "--json").stdout)
@@ -106,7 +106,7 @@ class Processes(cluster.Case):
             return lines if lines and "scorer-0" in lines[-1] and "heard of" in lines[-1] else None
         lines = wait_until(found, 60, "the chain ends at the scorer",
                            lambda: run.tool("why").stdout + run.story())
-        self.assertRegex(lines[0], r"^trainer-0 waits for step 1 \(")
+        self.assertRegex(lines[0], r"^trainer-0 waits for its first step \(")
         self.assertTrue(run.status()["scorer-0"]["silent"])
         self.assertIn(" !", run.tool("status").stdout)
         run.running["scorer-0"].send(signal.SIGCONT)

@@ -67,10 +67,12 @@ BOOST_FIXTURE_TEST_CASE(what_gather_reads_lies_in_the_mapping_and_little_is_allo
   options.plan.seq_len = 2'000'000;
   options.memory_limit = 1'000'000;
 
+  auto log =
+      run_log::open(folder.path(), {"run", "r.mrec", "1", "", 1}, options.keep, false).value();
   const auto before = allocated_bytes();
   auto &system = world.system();
-  const owned_actor plan(
-      system.spawn<planner>(world.context(), options, supervisor.actor(), counters));
+  const owned_actor plan(system.spawn<planner>(world.context(), options, std::move(log),
+                                               supervisor.actor(), counters));
   const owned_actor score(
       system.spawn<scorer>(world.context(), "scorer-0", std::make_shared<run_config>(),
                            scorer_peers{caf::actor(plan), supervisor.actor()}, counters));
@@ -86,6 +88,8 @@ BOOST_FIXTURE_TEST_CASE(what_gather_reads_lies_in_the_mapping_and_little_is_allo
   world.tell(plan, peer_up{role::env_reader, named("env-reader-0", read)});
   world.tell(plan, peer_up{role::packer, named("packer-0", packer.actor())});
   world.tell(plan, peer_up{role::trainer, named("feeder-0", feeder.actor())});
+  world.tell(plan, rank_state{.rank = 0, .epoch = 1, .next = 1});
+  world.tell(plan, rank_state{.rank = 0, .epoch = 2, .generation = 1, .next = 1});
 
   std::uint64_t checked = 0;
   for (const auto &bin : packer.got<pack_bin>()) {
