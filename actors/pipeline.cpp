@@ -35,6 +35,7 @@ public:
     options.memory_limit = config_.memory_limit;
     options.keep = config_.keep();
     options.checkpoints = config_.trainer.checkpoint_every != 0;
+    options.restarts = config_.recovery.wait_s > 0;
     add("planner", role::planner, "planner",
         system_.spawn<planner, caf::detached>(parts_.context, std::move(options), std::move(log),
                                               supervisor_, parts_.counters));

@@ -28,6 +28,7 @@ struct planner_options {
   std::uint64_t memory_limit = 0; ///< bytes held above which no new group begins
   step_keep keep = step_keep::trained;
   bool checkpoints = false; ///< the trainer makes some: the run ends with one
+  bool restarts = true;     ///< a lost rank is started again, and the others with it
 };
 
 /// One per run: queues scored groups, cuts steps, plans them, hands bins to packers, commits, and

@@ -58,7 +58,7 @@ void planner::lead_ranks() {
   case rank_board::verdict::disperse:
     for (const auto &feeder : ranks_.strays())
       tell(feeder, end_generation{log_->history().generation(), "other ranks have started again"});
-    ranks_.hear_again();
+    ranks_.forget_strays();
     return;
   }
 }
@@ -162,8 +162,9 @@ void planner::adopt_job() {
 /// A rank is gone: the others cannot go on, and what they had staged is gone with them.
 void planner::end_job(const std::string &why) {
   log::warn("the trainer's ranks start again: {}", why);
-  for (const auto &feeder : ranks_.feeders())
-    tell(feeder, end_generation{log_->history().generation(), why});
+  if (options_.restarts) // else the run ends
+    for (const auto &feeder : ranks_.feeders())
+      tell(feeder, end_generation{log_->history().generation(), why});
   ranks_.hear_again();
   for (auto at = steps_.rbegin(); at != steps_.rend(); ++at)
     if (!at->second.committed)

@@ -235,6 +235,11 @@ bool planner::commit(std::uint64_t number, live_step &step) {
 void planner::take_trained(const step_trained &in) {
   if (finished_)
     return;
+  if (!ranks_
+           .running()) { // before all ranks have said where they stand, or of a job that has ended
+    ranks_.note_trained(in);
+    return;
+  }
   const auto found = steps_.find(in.step);
   if (found == steps_.end() || !found->second.committed || in.rank >= ranks_.count()) {
     if (in.step > log_->history().committed() || in.rank >= ranks_.count())

@@ -100,6 +100,17 @@ void rank_board::hear_again() noexcept {
     one.said.reset();
 }
 
+void rank_board::forget_strays() noexcept {
+  for (auto &one : entries_)
+    if (one.said && one.said->generation != 0)
+      one.said.reset();
+}
+
+void rank_board::note_trained(const step_trained &in) {
+  if (in.rank < ranks_ && entries_[in.rank].said)
+    entries_[in.rank].said->trained.push_back({in.step, in.totals});
+}
+
 std::uint64_t rank_board::saved() const noexcept {
   std::uint64_t least = UINT64_MAX;
   for (const auto &one : entries_)

@@ -40,6 +40,8 @@ public:
   void run() noexcept { running_ = true; }
   /// Nobody has said anything: all are to speak again.
   void hear_again() noexcept;
+  /// Who is in a job that cannot go on is to start again; what the others said stands.
+  void forget_strays() noexcept;
   bool running() const noexcept { return running_; }
 
   bool all_there() const noexcept;
@@ -55,6 +57,8 @@ public:
   /// A checkpoint of every rank holds steps up to this one.
   std::uint64_t saved() const noexcept;
   void note_saved(const checkpoint_saved &in);
+  /// What a rank trained after it said where it stands.
+  void note_trained(const step_trained &in);
   void clear() { entries_.clear(); }
 
 private:

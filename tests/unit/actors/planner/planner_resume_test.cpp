@@ -215,6 +215,37 @@ BOOST_AUTO_TEST_CASE(a_rank_that_missed_the_end_of_its_job_is_told_to_end) {
   BOOST_TEST(feeder1.got<end_generation>().empty());
 }
 
+// Rank 1, in no job, is not asked twice.
+BOOST_AUTO_TEST_CASE(the_ranks_that_are_told_to_end_are_the_only_ones_to_speak_again) {
+  begin();
+  ranks[0].generation = 1;
+  ranks[1] = {.rank = 1, .next = 1};
+  begin();
+  lose(0);
+  ranks[0] = {.rank = 0, .next = 1};
+  up(role::trainer, "feeder-0", feeder0.actor());
+  BOOST_TEST(ranks[0].generation == 2U);
+  BOOST_TEST(ranks[1].generation == 2U);
+}
+
+BOOST_AUTO_TEST_CASE(a_step_that_is_trained_while_the_ranks_gather_counts) {
+  begin();
+  group(0);
+  stage(1);
+  for (auto &rank : ranks) {
+    rank.next = 2;
+    rank.committed = {{1, feeder0.got<commit_step>().at(0).step_digest}};
+  }
+  begin_alone();
+  up(role::env_reader, "env-reader-0", reader.actor());
+  up(role::trainer, "feeder-0", feeder0.actor());
+  world.tell(*subject, step_trained{1, 0, {}});
+  up(role::trainer, "feeder-1", feeder1.actor());
+  world.tell(*subject, step_trained{1, 1, {}});
+  end(1);
+  BOOST_TEST((*finished().entries)[episode_state::trained] == 2U);
+}
+
 BOOST_AUTO_TEST_CASE(steps_after_the_checkpoint_are_made_again_for_a_job_that_starts_again) {
   begin();
   for (std::uint64_t i = 0; i < 3; ++i) {
