@@ -370,7 +370,8 @@ class Round:
         for name in list(self.stopped):
             self.go_on(name)
         ended = time.monotonic()
-        for seconds, number in ((20, signal.SIGTERM), (20, signal.SIGTERM), (20, None)):
+        # Who was stopped or started when the planner ended waits for recovery.wait that it comes again.
+        for seconds, number in ((20, signal.SIGTERM), (20, signal.SIGTERM), (90, None)):
             left = [each for each in self.system.all if not each.ended()]
             while left and time.monotonic() < ended + seconds:
                 time.sleep(0.05)
