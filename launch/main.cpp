@@ -25,6 +25,7 @@ constexpr std::string_view examples = R"(Examples:
   millrace synth --preset quickstart -o quick.mrec       make up a recording
   millrace import traces.jsonl -o traces.mrec            published trace files as a recording
   millrace inspect traces.mrec                           what is in it; --json for programs
+  millrace inspect STATE/planner.log                     what a run has done so far
   millrace run config/quickstart.toml --set source.path=traces.mrec
   millrace conform tests/golden                          run golden vectors
   millrace why --config run.toml                         why a running system does not go on

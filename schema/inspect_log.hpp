@@ -80,7 +80,7 @@ result<log_summary> inspect_log(const frame &bytes, const std::string &name);
 
 /// For a person: a line for each event and step.
 std::string text_of(const log_summary &summary);
-/// For a program. Source: docs/formats.md, "inspect --json of a planner's log".
+/// For a program. Source: docs/formats.md, "The planner's log".
 json::tree json_of(const log_summary &summary);
 
 } // namespace millrace
