@@ -40,7 +40,7 @@ using clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds shutdown_deadline{40};
 /// The same for a process that is to be started again: a rank may hang in a collective until its
 /// process is gone, and others wait for it.
-constexpr std::chrono::seconds restart_deadline{3};
+constexpr std::chrono::seconds restart_deadline{1};
 /// Exit code of a process that is to be started again (launch/terminal.hpp).
 constexpr int exit_to_restart = 75;
 /// How long what is queued for other processes may take at the end.
