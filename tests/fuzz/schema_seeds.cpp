@@ -6,9 +6,11 @@
 #include <string>
 
 #include "runtime/file.hpp"
+#include "schema/planner_log.hpp"
 #include "schema/recording_writer.hpp"
 #include "tests/support/episodes.hpp"
 #include "tests/support/fuzz_parts.hpp"
+#include "tests/support/sample_log.hpp"
 
 namespace {
 
@@ -126,6 +128,33 @@ std::string recording() {
   return bytes;
 }
 
+/// A log of these records.
+std::string planner_log_of(const std::vector<log_record> &records) {
+  const auto path = root / "planner_log.tmp";
+  auto log =
+      planner_log::open(path, {.sync = false}, [](std::uint64_t, const log_record &) -> status {
+        return {};
+      }).value();
+  for (const auto &one : records) {
+    const auto wrote = log.append(one);
+    MILLRACE_ASSERT(wrote, "{}", wrote.error().message);
+  }
+  auto bytes = read_file(path, 1 << 20).value();
+  std::filesystem::remove(path);
+  return bytes;
+}
+
+void save_planner_logs() {
+  const auto records = test::sample_log();
+  const auto whole = planner_log_of(records);
+  save("planner_log", "whole", '\0' + whole);
+  save("planner_log", "repaired", '\1' + whole);
+  save("planner_log", "torn", '\0' + whole.substr(0, whole.size() - 10));
+  save("planner_log", "made", '\0' + whole.substr(0, 30));
+  for (const auto &one : records)
+    save("planner_log", std::string(name_of(one)), '\1' + planner_log_of({one}));
+}
+
 void save_bodies() {
   FlatBufferBuilder size;
   const auto group_size = wire::CreateGroupSize(size, create_key(size, test::some_key()), 8);
@@ -166,5 +195,6 @@ int main(int argc, char **argv) {
   save("recording", "repaired", '\1' + whole);
   save("recording", "torn", '\0' + whole.substr(0, whole.size() / 2));
   save("recording", "empty", '\1' + whole.substr(0, 64));
+  save_planner_logs();
   return 0;
 }
