@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs what is missing, builds, and runs the tests. The last line is always `N passed, N failed`.
 #   tests/run.sh          the release build and its tests
-#   tests/run.sh --all    what CI runs: release with clang-tidy, AddressSanitizer and
+#   tests/run.sh --all    what CI runs: release with clang-tidy and chaos, AddressSanitizer and
 #                         UndefinedBehaviorSanitizer (dev), ThreadSanitizer (tsan), fuzzers (fuzz)
 # FUZZ_SECONDS (default 20) is the time of each fuzzer, FUZZ_SEED its seed (printed, else chosen).
 set -uo pipefail
@@ -140,5 +140,5 @@ if [[ ${1-} == --all ]]; then
   part fuzz fuzz
 else
   part set-up setup --tests
-  part release release -LE tidy
+  part release release -LE 'tidy|chaos'
 fi
