@@ -203,7 +203,7 @@ how_it_ended() { # NAME
 
 ended() { # PID
   local name=${name_of[$1]} code=0
-  wait "$1" || code=$?
+  wait "$1" 2>/dev/null || code=$? # bash would say "Killed", with the whole command
   unset "name_of[$1]"
   code_of[$name]=$code
   now

@@ -218,6 +218,7 @@ class Restarts(Case):
                          "trainer-0 ended (exit code 75); started again (restart 1)",
                          "packer-0 ended (exit code 1); started again (restart 1)")
         self.assertEqual(done.stderr.count("started again"), 4, done.stderr)
+        self.assertTrue(all(line.startswith("local: ") for line in done.stderr.splitlines()), done.stderr)
         self.assertNotIn("failed", done.stderr)
         self.assertEqual(self.times_started("env-reader-0"), 1)
 
