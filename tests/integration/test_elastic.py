@@ -280,7 +280,8 @@ class Ends(Case):
         for bind, directory in (("ipc", f"ipc://{self.dir}/directory.sock"), ("tcp://127.0.0.1:*", "tcp://127.0.0.1:*")):
             sets = [f"source.path={path}", "trainer.ranks=2", f"link.bind={bind}"]
             one = self.in_one_process(*sets[:2])
-            system = Cluster(self, [*sets, "source.pace=50"], name=f"run-{bind[:3]}", directory=directory)
+            # The second start goes on in the state folder of the first: nothing of it is to be rolled back.
+            system = Cluster(self, [*sets, "source.pace=50", "steps.keep=durable"], name=f"run-{bind[:3]}", directory=directory)
             system.start_all(env_reader=1).wait_for_step(1)
             system.kill_all()
             system.start_directory(system.endpoint)
@@ -334,7 +335,7 @@ class Cuts(Case):
         self.assert_survives(20, lambda forth: self.random.randrange(300, 50_000))
 
     def test_what_the_planner_answers_is_lost(self):
-        self.assert_survives(20, lambda forth: None if forth else self.random.randrange(300, 2_500))
+        self.assert_survives(20, lambda forth: None if forth else self.random.randrange(300, 2_500), 6)
 
     def test_connections_fall_silent_anywhere(self):
         self.assert_survives(3, lambda forth: self.random.randrange(2_000, 200_000), 6, swallows=True)
