@@ -9,6 +9,7 @@ SAMPLE_PLANNER_LOG FILE writes a log with every kind of record (tests/support/sa
 import fcntl
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +18,7 @@ import harness
 from planner_log import RECORD_MAGIC, PlannerLog, set_version
 
 QUICKSTART = Path(__file__).resolve().parents[2] / "config" / "quickstart.toml"
+RECORDS = 17  # of the sample
 writer = os.path.abspath(sys.argv.pop(2))
 
 
@@ -120,6 +122,44 @@ class Broken(Case):
     def test_it_is_not_taken_for_a_recording(self):
         self.assert_fails(self.run_millrace("run", QUICKSTART, "--set",
                                             f"source.path={self.log}"), 1, "planner.log", "not a recording")
+
+
+class Killed(Case):
+    """The writer dies at a crash point, and is started again."""
+
+    def setUp(self):
+        super().setUp()
+        self.log.unlink()
+
+    def write(self, point=None):
+        env = {**os.environ, **({"MILLRACE_CRASH_AT": point} if point else {})}
+        return subprocess.run([writer, self.log], env=env, timeout=harness.DEADLINE_S, stderr=subprocess.PIPE,
+                              check=False).returncode
+
+    def records(self):
+        return sum(self.inspect_json()["records"].values())
+
+    def check_goes_on(self, whole_records):
+        """What was whole is there, and the writer appends all of its records once more."""
+        self.assertEqual(self.write(), 0)
+        self.assertEqual(self.records(), whole_records + RECORDS)
+        self.assertIsNone(self.inspect_json()["torn_tail"])
+
+    def test_at_each_point_nothing_whole_is_lost_and_nothing_else_stays(self):
+        for point, whole in (("log.create.written", 0), ("log.append.begin:3", 2), ("log.append.half:3", 2),
+                             ("log.append.written:3", 3), ("log.sync.done", RECORDS)):
+            with self.subTest(point):
+                self.log.unlink(missing_ok=True)
+                self.assertEqual(self.write(point), -signal.SIGKILL)
+                self.assertEqual(self.records(), whole)
+                self.check_goes_on(whole)
+
+    def test_it_may_die_again_when_it_has_cut_off_what_was_torn(self):
+        self.assertEqual(self.write("log.append.half:5"), -signal.SIGKILL)
+        self.assertIsNotNone(self.inspect_json()["torn_tail"])
+        self.assertEqual(self.write("log.cut.done"), -signal.SIGKILL)
+        self.assertIsNone(self.inspect_json()["torn_tail"])
+        self.check_goes_on(4)
 
 
 if __name__ == "__main__":
