@@ -326,11 +326,9 @@ frame assembler::bare_header_of(group_ref ref, const group &where) const {
 }
 
 void assembler::take_end(const source_ended &in) {
-  ended_.insert(in.reader);
-  if (ended_.size() < options_.readers)
-    return;
+  // All of a group comes from one reader, in order; another one may be sending groups again.
   for (auto &[ref, where] : groups_)
-    if (!where.complete)
+    if (!where.complete && ref.ordinal % options_.readers == in.reader)
       expire(ref, where);
 }
 
@@ -384,7 +382,6 @@ void assembler::take_wanted(const groups_wanted &in) {
 
 /// It will be back and send everything again, perhaps to others.
 void assembler::lose_reader(std::uint32_t reader) {
-  ended_.erase(reader);
   repeating_.insert(reader);
   std::erase_if(groups_, [&](const auto &each) {
     const auto &[ref, where] = each;

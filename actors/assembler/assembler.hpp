@@ -17,7 +17,7 @@ namespace millrace {
 
 struct assembler_options {
   std::string name = "assembler-0";
-  std::uint32_t readers = 1; ///< so many must end before groups are closed as incomplete
+  std::uint32_t readers = 1; ///< that share the source: which group is whose
   std::uint64_t seq_len = 0; ///< what a sample keeps, for the headers
 };
 
@@ -115,7 +115,6 @@ private:
 
   std::map<group_ref, group> groups_; ///< open and complete
   group_set closed_;                  ///< settled
-  std::set<std::uint32_t> ended_;     ///< readers
   std::set<std::uint32_t> repeating_; ///< readers that started again: they send much twice
   planner_claim claim_;               ///< of the planner
   std::vector<scorer_state> scorers_;

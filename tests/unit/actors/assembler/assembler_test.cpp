@@ -108,12 +108,20 @@ BOOST_AUTO_TEST_CASE(an_episode_for_a_complete_or_settled_group_is_late) {
   BOOST_TEST(scorer.got<group_complete>().size() == 1U);
 }
 
-BOOST_AUTO_TEST_CASE(data_ends_when_every_reader_has_ended) {
+BOOST_AUTO_TEST_CASE(the_end_of_a_reader_leaves_what_another_is_sending_again_open) {
+  end(0);
   episode(0, "a");
-  end(0);
-  end(0);
-  BOOST_TEST(planner.got<group_tombstone>().empty());
   end(1);
+  BOOST_TEST(planner.got<group_tombstone>().empty());
+  episode(1, "b");
+  BOOST_TEST(completed()->size() == 2U);
+}
+
+BOOST_AUTO_TEST_CASE(data_of_a_group_ends_with_its_reader) {
+  episode(0, "a");
+  end(1);
+  BOOST_TEST(planner.got<group_tombstone>().empty());
+  end(0);
   BOOST_REQUIRE_EQUAL(planner.got<group_tombstone>().size(), 1);
   const auto &tombstone = planner.got<group_tombstone>()[0];
   BOOST_TEST((tombstone.reason == tombstone_reason::expired));
