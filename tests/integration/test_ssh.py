@@ -143,7 +143,7 @@ trainer = 1
         return (self.calls / name).read_text()
 
     def started(self):
-        return sorted(each.name for each in self.calls.iterdir() if each.name not in ("ended", "signals", "waiting", "told"))
+        return sorted(each.name for each in self.calls.iterdir() if each.name not in ("ended", "signals", "starts", "told", "waiting"))
 
     def living(self):
         mark = f"FAKE_CALLS={self.calls}".encode()
