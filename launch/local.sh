@@ -111,7 +111,7 @@ declare -A failed=()                        # by role: how many
 # With --restart, by name: when it began, when it ended and when it is to be started again (1/100 s), starts in a row
 # that did not live long, all restarts.
 declare -A begun=() ended_at=() due=() short_lives=() restarts=()
-planner="" signals=0 gave_up=0 closing=0 brought_back=0
+planner="" signals=0 gave_up=0 closing=0 brought_back=0 told_to_end=0 late_at=0
 lead=planner # the process that decides how the run ends
 ((colocated)) && lead=all
 words="" unfinished="" last_words="" words_before="" # what the planner complains of: with --restart it goes through a file
@@ -193,6 +193,16 @@ moment() {
   done
 }
 
+# One that is older than the planner and ends well soon after it came again was told to by the one before.
+note_late_end() { # NAME
+  ((restart && signals == 0 && code_of[$1] == 0 && ${restarts[$lead]:-0} > 0)) && [[ $1 != "$lead" ]] || return 0
+  ((begun[$1] < begun[$lead] && time < begun[$lead] + 4500)) || return 0 # 45 s: so long the end of a process may take
+  case ${role_of[$1]} in
+  env-reader | trainer) told_to_end=1 ;; # others may have been drained
+  esac
+  ((!told_to_end)) || late_at=$((time + 300))
+}
+
 how_it_ended() { # NAME
   if ((code_of[$1] > 128)); then
     echo "signal $((code_of[$1] - 128))"
@@ -208,6 +218,7 @@ ended() { # PID
   code_of[$name]=$code
   now
   ended_at[$name]=$time
+  note_late_end "$name"
   ((code != 0 && !closing)) || return 0
   [[ $name != "$lead" ]] || hear_planner
   ! to_be_started_again "$name" || return 0
@@ -265,8 +276,20 @@ run_has_ended_for() { # ROLE TIME
 
 # The planner was lost when it had told the others to end; it must bring that about again.
 bring_back_the_others() {
-  local name
   run_has_ended_for trainer 0 || run_has_ended_for env-reader 0 || return 0
+  launch_all_that_ended_well
+}
+
+# Some took longer to end than the planner to come again. If it was by the order of the one that is there now, that
+# ends a moment later as well; else it waits for them.
+bring_back_the_late() {
+  ((late_at > 0 && time >= late_at)) && [[ -n ${name_of[${planner:-0}]-} ]] || return 0
+  late_at=0
+  launch_all_that_ended_well
+}
+
+launch_all_that_ended_well() {
+  local name
   brought_back=1
   for name in "${!role_of[@]}"; do
     [[ ${code_of[$name]-} != 0 ]] || launch "$name"
@@ -276,6 +299,7 @@ bring_back_the_others() {
 start_again() { # those whose pause is over
   local name
   now
+  bring_back_the_late
   for name in "${!due[@]}"; do
     ((time >= due[$name])) || continue
     unset "due[$name]"

@@ -5,7 +5,8 @@
 `config CONFIG --set k=v` prints counts. `actor ROLE ...` appends its arguments to FAKE_CALLS/NAME and lives until the
 planner has ended; the planner ends when all actors that it was told of in FAKE_EXPECTED ("NAME" or "NAME:TIMES") have
 come, so often. FAKE_DIES="NAME:HOW:TIMES ..." ends the first starts of a process: by signal 9, or with exit code x1.
-FAKE_LAST_WORDS is what it complains of then. With FAKE_LATE the first planner lets the others end, and dies.
+FAKE_LAST_WORDS is what it complains of then. With FAKE_LATE the first planner lets the others end, and dies;
+with FAKE_LINGERS=S they take so many seconds to end when they have said that they do.
 """
 import os
 import signal
@@ -106,3 +107,4 @@ if name == os.environ.get("FAKE_HANGS"):
 until(ended.exists)
 if "FAKE_LATE" in os.environ:
     (calls / f"{name}.gone").touch()
+    time.sleep(float(os.environ.get("FAKE_LINGERS", "0")))

@@ -230,7 +230,14 @@ class Restarts(Case):
             self.assertIn(word, self.arguments("planner"))
 
     def test_a_planner_that_is_lost_at_the_very_end_gets_all_others_again(self):
-        done = self.restarted(late="1", expected="directory scorer-0 trainer-0 env-reader-0 packer-0 assembler-0")
+        self.lose_the_planner_at_the_very_end()
+
+    def test_so_it_does_when_they_take_longer_to_end_than_it_takes_to_come_again(self):
+        self.lose_the_planner_at_the_very_end(lingers="1")
+
+    def lose_the_planner_at_the_very_end(self, **fake):
+        done = self.restarted(late="1", expected="directory scorer-0 trainer-0 env-reader-0 packer-0 assembler-0",
+                              **fake)
         self.assertEqual(done.returncode, 0, done.stderr)
         for name in ("planner", "scorer-0", "trainer-0", "env-reader-0"):
             self.assertEqual(self.times_started(name), 2, name)
