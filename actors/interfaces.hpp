@@ -11,6 +11,7 @@
 #include <concepts>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -104,12 +105,42 @@ struct group_complete {
   peer assembler;
 };
 
+/// From a scorer to the planner, before it scores a group whose answer cannot be had twice: it
+/// rests on what the groups before it have left behind, or on what another server says. Answered by
+/// score_turn.
+struct score_wanted {
+  group_ref group;
+  frame header;    ///< GroupHeader
+  std::string key; ///< whose state it needs; empty: none
+  peer assembler;
+  peer scorer;
+};
+
+/// From the planner to the scorer that asked: it is the group's turn.
+struct score_turn {
+  group_ref group;
+  bool scored = false;             ///< it has an answer already: forget the group
+  std::uint64_t number = 0;        ///< of the answer in its key, from 1; 0: it has no key
+  std::vector<std::uint8_t> state; ///< of the key before it; empty: none yet
+};
+
+/// How an answer that cannot be had twice follows from the one before it.
+struct answer_link {
+  std::string key;          ///< whose state; empty: none, and then the rest is empty, too
+  std::uint64_t number = 0; ///< of the answer in its key, from 1
+  std::vector<std::uint8_t> before{};
+  std::vector<std::uint8_t> after{};
+};
+
 /// From a scorer to the planner.
 struct group_scored {
   group_ref group;
   frame header;      ///< GroupHeader
   frame annotations; ///< GroupAnnotations
   peer assembler;
+  /// If it is there the answer goes into the log before it is used, and this must fit what the log
+  /// says of the key.
+  std::optional<answer_link> once{};
 };
 
 /// Why a group ends without being scored.
@@ -134,13 +165,23 @@ struct groups_received {
   std::vector<group_ref> groups;
 };
 
+/// When the planner said something of a group: what it said later compares greater. What it says to
+/// an assembler and what it says to a reader, who sends the group there again, arrive in any order.
+struct planner_moment {
+  std::uint64_t epoch = 0;
+  std::uint64_t number = 0; ///< rises whenever it asks for groups
+
+  auto operator<=>(const planner_moment &) const = default;
+};
+
 /// From the planner to assemblers and to the reader of the groups, control: these groups have their
-/// end in the log; assemblers forget them. Readers keep what is not settled for good: its step may
-/// have to be made again. At most most_refs groups.
+/// end in the log; assemblers forget them, but for what was sent again at a later moment. Readers
+/// keep what is not settled for good: its step may have to be made again. At most most_refs groups.
 struct groups_settled {
   static constexpr std::size_t most_refs = 2048; ///< keeps the message small
   std::vector<group_ref> groups;
   bool for_good = true;
+  planner_moment when{};
 };
 
 /// From a reader to the supervisor, when it has read everything: what only the file could tell.
@@ -176,6 +217,7 @@ struct groups_wanted {
   static constexpr std::size_t most_refs = groups_settled::most_refs;
   std::vector<group_ref> groups;
   bool scored = false;
+  planner_moment when{};
 };
 
 /// From a reader to an assembler: what follows is this group once more, from its first message on,
@@ -185,6 +227,7 @@ struct group_again {
   group_ref group;
   std::shared_ptr<const group_info> info;
   bool scored = false;
+  planner_moment when{}; ///< the planner wanted it
 };
 
 /// From an assembler to the planner, control: it holds the bytes of this group, complete.
@@ -496,7 +539,7 @@ struct parcel {
                stage_step, step_staged, commit_step, rank_notice, step_trained, run_failed,
                planner_hello, planner_refused, rank_state, begin_generation, end_generation,
                steps_recorded, checkpoint_saved, groups_wanted, group_again, group_held,
-               finish_training>
+               finish_training, score_wanted, score_turn>
       what;
 };
 
@@ -539,6 +582,8 @@ MILLRACE_MESSAGE(millrace::source_ended)
 MILLRACE_MESSAGE(millrace::source_report)
 MILLRACE_MESSAGE(millrace::group_complete)
 MILLRACE_MESSAGE(millrace::group_scored)
+MILLRACE_MESSAGE(millrace::score_wanted)
+MILLRACE_MESSAGE(millrace::score_turn)
 MILLRACE_MESSAGE(millrace::group_tombstone)
 MILLRACE_MESSAGE(millrace::groups_received)
 MILLRACE_MESSAGE(millrace::groups_settled)

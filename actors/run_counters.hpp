@@ -51,6 +51,7 @@ struct run_counters {
   // scorers, planner, feeders, trainers
   std::atomic<std::uint64_t> tombstones{0}; ///< groups that ended outside a step and unscored
   std::atomic<std::uint64_t> groups_scored{0};
+  std::atomic<std::uint64_t> refused_answers{0}; ///< that did not follow from what the log had
   std::atomic<std::uint64_t> steps_cut{0};
   std::atomic<std::uint64_t> steps_trained{0};
   std::atomic<std::uint64_t> backlog_traces{0}; ///< kept, waiting for a step

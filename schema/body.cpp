@@ -231,7 +231,18 @@ void visit(vector_audit &a, const wire::ActorEnvelope &root) {
   case wire::ActorMessage::GroupComplete:
     return visit(a, root.message_as_GroupComplete()->assembler());
   case wire::ActorMessage::GroupScored:
+    if (const auto *once = root.message_as_GroupScored()->once(); once != nullptr) {
+      a.text(once->key());
+      a.scalars(once->before());
+      a.scalars(once->after());
+    }
     return visit(a, root.message_as_GroupScored()->assembler());
+  case wire::ActorMessage::ScoreWanted:
+    a.text(root.message_as_ScoreWanted()->key());
+    visit(a, root.message_as_ScoreWanted()->assembler());
+    return visit(a, root.message_as_ScoreWanted()->scorer());
+  case wire::ActorMessage::ScoreTurn:
+    return a.scalars(root.message_as_ScoreTurn()->state());
   case wire::ActorMessage::GroupTombstone:
     a.text(root.message_as_GroupTombstone()->why());
     return visit(a, root.message_as_GroupTombstone()->assembler());

@@ -59,6 +59,9 @@ inline constexpr std::size_t host_bytes = std::size_t{64} << 20;
 /// for each group.
 inline constexpr std::size_t log_parts = std::size_t{1} << 21;
 
+/// State of a key that scorers hand on (answer_link). Unit: bytes.
+inline constexpr std::size_t state_bytes = std::size_t{1} << 20;
+
 /// What a collective tells all ranks (rank_notice). Unit: bytes.
 inline constexpr std::size_t notice_bytes = std::size_t{1} << 20;
 

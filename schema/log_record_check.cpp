@@ -110,9 +110,12 @@ void check(field_reader &in, const log_settled &what) { check_groups(in, what.gr
 
 void check(field_reader &in, const log_scored &what) {
   check_text(in, what.key, "key");
-  check_number(in, what.number, "number");
-  in.count(what.before.size(), "before", limits::notice_bytes);
-  in.count(what.after.size(), "after", limits::notice_bytes);
+  if (!what.key.empty())
+    check_number(in, what.number, "number");
+  else if (what.number != 0 || !what.before.empty() || !what.after.empty())
+    in.refuse(errc::bad_value, "key", "it is missing");
+  in.count(what.before.size(), "before", limits::state_bytes);
+  in.count(what.after.size(), "after", limits::state_bytes);
   if (const auto found = parse<wire::GroupAnnotations>(what.annotations); !found)
     in.refuse(found.error(), "annotations");
 }

@@ -82,12 +82,12 @@ struct log_settled {
   std::vector<log_group> groups;
 };
 
-/// An answer that cannot be had twice, before it is used.
+/// An answer that cannot be had twice, before it is used. One without a key follows from no other.
 struct log_scored {
   std::uint64_t ordinal = 0;
   std::uint32_t source = 0;
   std::string key;          ///< whose state it is, for example environment and agent
-  std::uint64_t number = 0; ///< which answer of that key it is, from 1
+  std::uint64_t number = 0; ///< which answer of that key it is, from 1; 0 without a key
   std::vector<std::uint8_t> before;
   std::vector<std::uint8_t> after;
   frame annotations; ///< GroupAnnotations

@@ -327,9 +327,19 @@ frame assembler::bare_header_of(group_ref ref, const group &where) const {
 
 void assembler::take_end(const source_ended &in) {
   // All of a group comes from one reader, in order; another one may be sending groups again.
-  for (auto &[ref, where] : groups_)
-    if (!where.complete && ref.ordinal % options_.readers == in.reader)
+  for (auto at = groups_.begin(); at != groups_.end();) {
+    auto &[ref, where] = *at;
+    const bool ends = !where.complete && ref.ordinal % options_.readers == in.reader;
+    if (ends && where.scored) { // the rest of it went to another assembler
+      at = groups_.erase(at);
+      --counters_->groups_open;
+      continue;
+    }
+    if (ends)
       expire(ref, where);
+    ++at;
+  }
+  leave_if_idle();
 }
 
 /// Data has ended and the group is not complete: it ends outside a step.
@@ -362,19 +372,19 @@ void assembler::take_again(const group_again &in) {
   if (is_new)
     ++counters_->groups_open;
   auto &where = at->second;
-  if (!where.complete)
-    where.members.clear(); // all of it comes again
-  if (!where.complete)
-    where.done = 0;
+  if (!where.complete || where.expired)
+    where = {}; // all of it comes again
   where.info = in.info;
   where.scored = in.scored;
+  where.when = in.when;
   if (where.complete)
     offer(in.group, where);
 }
 
 void assembler::take_wanted(const groups_wanted &in) {
   for (auto ref : in.groups)
-    if (const auto found = groups_.find(ref); found != groups_.end() && found->second.complete) {
+    if (const auto found = groups_.find(ref);
+        found != groups_.end() && found->second.complete && !found->second.expired) {
       found->second.scored = in.scored;
       offer(ref, found->second);
     }
@@ -396,8 +406,11 @@ void assembler::lose_reader(std::uint32_t reader) {
 
 void assembler::settle(const groups_settled &in) {
   for (auto ref : in.groups) {
+    const auto found = groups_.find(ref);
+    if (found != groups_.end() && in.when < found->second.when)
+      continue; // it was wanted again since
     closed_.insert(ref);
-    if (const auto found = groups_.find(ref); found != groups_.end()) {
+    if (found != groups_.end()) {
       if (found->second.scorer)
         release_scorer(found->second);
       groups_.erase(found);

@@ -66,6 +66,7 @@ private:
     bool complete = false;
     bool expired = false; ///< complete: data ended before it was
     bool scored = false;  ///< a step is made again from it: no scorer is asked
+    planner_moment when;  ///< it was sent again since the planner wanted it then
     frame header;         ///< complete: until the planner has the group
     peer scorer;          ///< who was asked; none: nobody is there, or a tombstone went instead
   };

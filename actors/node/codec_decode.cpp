@@ -51,7 +51,9 @@ constexpr std::array<std::string_view, std::variant_size_v<variant_type>> names{
     "groups_wanted",
     "group_again",
     "group_held",
-    "finish_training"};
+    "finish_training",
+    "score_wanted",
+    "score_turn"};
 
 result<frame_arrived> read(parcel_reader &in, const wire::FrameArrived &table) {
   const auto group = in.group(table.group());
@@ -112,11 +114,19 @@ result<group_complete> read(parcel_reader &in, const wire::GroupComplete &table)
                                 in.who(table.assembler(), "assembler")});
 }
 
+std::optional<answer_link> link_of(parcel_reader &in, const wire::AnswerLink *table) {
+  if (table == nullptr)
+    return std::nullopt;
+  return answer_link{in.text(table->key(), "once.key"), table->number(),
+                     in.bytes(table->before(), "once.before"),
+                     in.bytes(table->after(), "once.after")};
+}
+
 result<group_scored> read(parcel_reader &in, const wire::GroupScored &table) {
   in.expect_parts(2);
   return in.done(group_scored{in.group(table.group()), in.next_frame<wire::GroupHeader>("header"),
                               in.next_frame<wire::GroupAnnotations>("annotations"),
-                              in.who(table.assembler(), "assembler")});
+                              in.who(table.assembler(), "assembler"), link_of(in, table.once())});
 }
 
 result<group_tombstone> read(parcel_reader &in, const wire::GroupTombstone &table) {
@@ -134,7 +144,8 @@ result<groups_received> read(parcel_reader &in, const wire::GroupsReceived &tabl
 
 result<groups_settled> read(parcel_reader &in, const wire::GroupsSettled &table) {
   in.expect_parts(0);
-  return in.done(groups_settled{in.groups(table.groups()), table.for_good()});
+  return in.done(
+      groups_settled{in.groups(table.groups()), table.for_good(), in.moment(table.when())});
 }
 
 result<pack_bin> read(parcel_reader &in, const wire::PackBin &table) {
@@ -316,12 +327,13 @@ result<checkpoint_saved> read(parcel_reader &in, const wire::CheckpointSaved &ta
 
 result<groups_wanted> read(parcel_reader &in, const wire::GroupsWanted &table) {
   in.expect_parts(0);
-  return in.done(groups_wanted{in.groups(table.groups()), table.scored()});
+  return in.done(groups_wanted{in.groups(table.groups()), table.scored(), in.moment(table.when())});
 }
 
 result<group_again> read(parcel_reader &in, const wire::GroupAgain &table) {
   in.expect_parts(0);
-  return in.done(group_again{in.group(table.group()), in.info(table.info()), table.scored()});
+  return in.done(group_again{in.group(table.group()), in.info(table.info()), table.scored(),
+                             in.moment(table.when())});
 }
 
 result<group_held> read(parcel_reader &in, const wire::GroupHeld &table) {
@@ -332,6 +344,19 @@ result<group_held> read(parcel_reader &in, const wire::GroupHeld &table) {
 result<finish_training> read(parcel_reader &in, const wire::FinishTraining &table) {
   in.expect_parts(0);
   return in.done(finish_training{table.step()});
+}
+
+result<score_wanted> read(parcel_reader &in, const wire::ScoreWanted &table) {
+  in.expect_parts(1);
+  return in.done(score_wanted{in.group(table.group()), in.next_frame<wire::GroupHeader>("header"),
+                              in.text(table.key(), "key"), in.who(table.assembler(), "assembler"),
+                              in.who(table.scorer(), "scorer")});
+}
+
+result<score_turn> read(parcel_reader &in, const wire::ScoreTurn &table) {
+  in.expect_parts(0);
+  return in.done(score_turn{in.group(table.group()), table.scored(), table.number(),
+                            in.bytes(table.state(), "state")});
 }
 
 using read_function = result<variant_type> (*)(parcel_reader &, const void *);
@@ -368,7 +393,7 @@ using tables =
                wire::RankNotice, wire::StepTrained, wire::RunFailed, wire::PlannerHello,
                wire::PlannerRefused, wire::RankState, wire::BeginGeneration, wire::EndGeneration,
                wire::StepsRecorded, wire::CheckpointSaved, wire::GroupsWanted, wire::GroupAgain,
-               wire::GroupHeld, wire::FinishTraining>;
+               wire::GroupHeld, wire::FinishTraining, wire::ScoreWanted, wire::ScoreTurn>;
 
 } // namespace
 

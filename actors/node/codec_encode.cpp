@@ -52,6 +52,7 @@ struct writer {
 };
 
 wire::GroupPlace place_of(const group_ref &group) { return {group.ordinal, group.source}; }
+wire::PlannerMoment moment_of(const planner_moment &when) { return {when.epoch, when.number}; }
 wire::BinPlace place_of(const bin_ref &bin) { return {bin.step, bin.rank, bin.index, bin.epoch}; }
 
 auto write(writer &out, const frame_arrived &in) {
@@ -106,7 +107,14 @@ auto write(writer &out, const group_scored &in) {
   out.attach(in.header);
   out.attach(in.annotations);
   const auto assembler = out.id_of(in.assembler);
-  return wire::CreateGroupScored(out.builder, &group, assembler);
+  Offset<wire::AnswerLink> once;
+  if (in.once) {
+    const auto key = out.text(in.once->key);
+    const auto before = out.builder.CreateVector(in.once->before);
+    const auto after = out.builder.CreateVector(in.once->after);
+    once = wire::CreateAnswerLink(out.builder, key, in.once->number, before, after);
+  }
+  return wire::CreateGroupScored(out.builder, &group, assembler, once);
 }
 
 auto write(writer &out, const group_tombstone &in) {
@@ -125,7 +133,8 @@ auto write(writer &out, const groups_received &in) {
 
 auto write(writer &out, const groups_settled &in) {
   const auto groups = out.places_of(in.groups);
-  return wire::CreateGroupsSettled(out.builder, groups, in.for_good);
+  const auto when = moment_of(in.when);
+  return wire::CreateGroupsSettled(out.builder, groups, in.for_good, &when);
 }
 
 auto write(writer &out, const pack_bin &in) {
@@ -285,13 +294,30 @@ auto write(writer &out, const checkpoint_saved &in) {
 
 auto write(writer &out, const groups_wanted &in) {
   const auto groups = out.places_of(in.groups);
-  return wire::CreateGroupsWanted(out.builder, groups, in.scored);
+  const auto when = moment_of(in.when);
+  return wire::CreateGroupsWanted(out.builder, groups, in.scored, &when);
 }
 
 auto write(writer &out, const group_again &in) {
   const auto group = place_of(in.group);
   const auto info = out.info_of(in.info);
-  return wire::CreateGroupAgain(out.builder, &group, info, in.scored);
+  const auto when = moment_of(in.when);
+  return wire::CreateGroupAgain(out.builder, &group, info, in.scored, &when);
+}
+
+auto write(writer &out, const score_wanted &in) {
+  const auto group = place_of(in.group);
+  out.attach(in.header);
+  const auto key = out.text(in.key);
+  const auto assembler = out.id_of(in.assembler);
+  const auto asker = out.id_of(in.scorer);
+  return wire::CreateScoreWanted(out.builder, &group, key, assembler, asker);
+}
+
+auto write(writer &out, const score_turn &in) {
+  const auto group = place_of(in.group);
+  const auto state = out.builder.CreateVector(in.state);
+  return wire::CreateScoreTurn(out.builder, &group, in.scored, in.number, state);
 }
 
 auto write(writer &out, const finish_training &in) {
@@ -317,7 +343,7 @@ constexpr bool is_control =
               checkpoint_saved, groups_wanted, group_held, finish_training>;
 
 template <class Message>
-constexpr bool is_answer = is_one_of<Message, episodes_fetched, micro_batch_packed>;
+constexpr bool is_answer = is_one_of<Message, episodes_fetched, micro_batch_packed, score_turn>;
 
 template <class Table> constexpr wire::ActorMessage type_of(Offset<Table>) {
   return wire::ActorMessageTraits<Table>::enum_value;

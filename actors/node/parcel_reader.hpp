@@ -41,6 +41,11 @@ public:
     });
   }
 
+  planner_moment moment(const wire::PlannerMoment *when) {
+    const auto *in = required(when, "when");
+    return in == nullptr ? planner_moment{} : planner_moment{in->epoch(), in->number()};
+  }
+
   bin_ref bin(const wire::BinPlace *place) {
     const auto *in = required(place, "bin");
     return in == nullptr ? bin_ref{} : bin_ref{in->step(), in->rank(), in->index(), in->epoch()};
@@ -57,6 +62,15 @@ public:
     out->source = text(in->source(), "info.source");
     out->size = count(in->size(), "info.size", limits::list_entries);
     return out;
+  }
+
+  /// State of a key: bytes that only its algorithm reads.
+  std::vector<std::uint8_t> bytes(const flatbuffers::Vector<std::uint8_t> *value,
+                                  std::string_view field) {
+    const auto found = span_of(value);
+    count(found.size(), field, limits::state_bytes);
+    return ok() ? std::vector<std::uint8_t>(found.begin(), found.end())
+                : std::vector<std::uint8_t>();
   }
 
   /// Place of an episode in its group.

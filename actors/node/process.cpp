@@ -91,15 +91,11 @@ process_status status_source::operator()() const {
   out.limit = memory_limit;
   out.peak_rss = peak_rss();
   const auto &c = *counters;
-  out.counters = {{"episodes", c.episodes},
-                  {"tokens", c.tokens},
-                  {"groups", c.groups},
-                  {"groups_scored", c.groups_scored},
-                  {"rejected", c.rejected},
-                  {"duplicates", c.duplicates},
-                  {"repeats", c.repeats},
-                  {"steps_cut", c.steps_cut},
-                  {"steps_trained", c.steps_trained},
+  out.counters = {{"episodes", c.episodes},    {"tokens", c.tokens},
+                  {"groups", c.groups},        {"groups_scored", c.groups_scored},
+                  {"rejected", c.rejected},    {"duplicates", c.duplicates},
+                  {"repeats", c.repeats},      {"refused_answers", c.refused_answers},
+                  {"steps_cut", c.steps_cut},  {"steps_trained", c.steps_trained},
                   {"wire_bytes", c.wire_bytes}};
   if (const auto here = office.lock()) {
     const auto stats = here->stats();

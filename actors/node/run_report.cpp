@@ -33,6 +33,7 @@ constexpr std::array counts{named<run_counters>{"mapped", &run_counters::mapped}
                             named<run_counters>{"late", &run_counters::late},
                             named<run_counters>{"groups_open", &run_counters::groups_open},
                             named<run_counters>{"repeats", &run_counters::repeats},
+                            named<run_counters>{"refused_answers", &run_counters::refused_answers},
                             named<run_counters>{"tombstones", &run_counters::tombstones},
                             named<run_counters>{"groups_scored", &run_counters::groups_scored},
                             named<run_counters>{"steps_cut", &run_counters::steps_cut},

@@ -132,8 +132,12 @@ void packer::show_wait() {
                   group.assembler.id().name);
         return;
       }
-    waits.set(name(), "memory", fmt::format("memory to begin a bin of step {}", bin.step),
-              work.order.feeder.id().name);
+    if (work.lost)
+      waits.set(name(), fmt::format("lost {} {} {}", bin.step, bin.rank, bin.index),
+                fmt::format("word of where a group of step {} is", bin.step), "planner");
+    else
+      waits.set(name(), "memory", fmt::format("memory to begin a bin of step {}", bin.step),
+                work.order.feeder.id().name);
   } else if (!gathered_.empty()) {
     const auto &[bin, what] = *gathered_.begin();
     waits.set(name(), fmt::format("give {} {} {}", bin.step, bin.rank, bin.index),

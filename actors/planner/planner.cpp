@@ -15,7 +15,7 @@ planner::planner(caf::actor_config &config, const actor_context &context, planne
     : stage_actor(config, context, "planner"), options_(std::move(options)), log_(std::move(log)),
       supervisor_(std::move(supervisor)), counters_(std::move(counters)),
       ranks_(options_.plan.ranks), queue_(options_.batch, options_.deterministic),
-      received_(log_->history().groups()) {
+      turns_(options_.deterministic), received_(log_->history().groups()) {
   for (auto ref : log_->history().take_freed())
     if (!log_->history().has(ref))
       freed_.insert(ref);
@@ -24,12 +24,12 @@ planner::planner(caf::actor_config &config, const actor_context &context, planne
 }
 
 caf::behavior planner::make_behavior() {
-  return {on(&planner::take_scored),  on(&planner::take_tombstone), on(&planner::take_held),
-          on(&planner::take_wish),    on(&planner::take_end),       on(&planner::take_staged),
-          on(&planner::take_trained), on(&planner::take_state),     on(&planner::take_saved),
-          on(&planner::take_refusal), on(&planner::stop),           on(&planner::take_up),
-          on(&planner::take_down),    on(&planner::take_draining),  on(&planner::hear),
-          on(&planner::flush),        on(&planner::retry)};
+  return {on(&planner::take_wanted), on(&planner::take_scored),  on(&planner::take_tombstone),
+          on(&planner::take_held),   on(&planner::take_wish),    on(&planner::take_end),
+          on(&planner::take_staged), on(&planner::take_trained), on(&planner::take_state),
+          on(&planner::take_saved),  on(&planner::take_refusal), on(&planner::stop),
+          on(&planner::take_up),     on(&planner::take_down),    on(&planner::take_draining),
+          on(&planner::hear),        on(&planner::flush),        on(&planner::retry)};
 }
 
 void planner::on_exit() {
@@ -39,14 +39,11 @@ void planner::on_exit() {
   ranks_.clear();
   queue_.clear();
   ended_.clear();
+  turns_.clear();
+  unlogged_.clear();
   unanswered_.clear();
   steps_.clear();
   log_.reset(); // whoever starts next may open it
-}
-
-void planner::take_scored(const group_scored &in) {
-  receive(in.group, make_ready_group(in.header, in.annotations, options_.plan.seq_len),
-          in.assembler);
 }
 
 void planner::take_tombstone(const group_tombstone &in) {
@@ -68,8 +65,14 @@ void planner::take_tombstone(const group_tombstone &in) {
 }
 
 void planner::receive(group_ref ref, result<ready_group> group, const peer &assembler) {
+  take_in(ref, std::move(group), assembler);
+  pump();
+}
+
+void planner::take_in(group_ref ref, result<ready_group> group, const peer &assembler) {
   if (finished_)
     return;
+  turns_.finish(ref);
   if (!group) {
     give_up(group.error());
     return;
@@ -81,7 +84,6 @@ void planner::receive(group_ref ref, result<ready_group> group, const peer &asse
     return;
   }
   queue_.add({ref, std::move(*group), assembler});
-  pump();
 }
 
 /// A group that is here comes again when its scorer or its assembler was lost, or somebody started
@@ -161,6 +163,7 @@ void planner::stop(const stop_run &in) {
 void planner::pump() {
   if (finished_)
     return;
+  log_answers();
   settle_ended();
   lead_ranks();
   commit_ready();
@@ -171,8 +174,10 @@ void planner::pump() {
     cut_step();
   settle_ended();
   finish_if_done();
-  if (!finished_)
+  if (!finished_) {
+    give_turns();
     give_permits();
+  }
   tell_hunger();
   show_wait();
   counters_->backlog_traces = queue_.backlog_traces();

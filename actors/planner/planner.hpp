@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <set>
@@ -14,6 +15,7 @@
 #include "actors/planner/planner_config.hpp"
 #include "actors/planner/rank_board.hpp"
 #include "actors/planner/run_log.hpp"
+#include "actors/planner/score_turns.hpp"
 #include "actors/run_counters.hpp"
 
 namespace millrace {
@@ -70,8 +72,15 @@ private:
     peer assembler;
   };
 
-  // planner.cpp: groups, permits, the end
+  // planner_answers.cpp: answers of scorers
+  void take_wanted(const score_wanted &in);
   void take_scored(const group_scored &in);
+  void log_answers();
+  bool may_follow(const group_scored &in) const;
+  void ask_once_more(const group_scored &in);
+  void give_turns();
+
+  // planner.cpp: groups, permits, the end
   void take_tombstone(const group_tombstone &in);
   void take_held(const group_held &in);
   void answer_settled(const group_held &in);
@@ -79,6 +88,7 @@ private:
   void take_end(const source_ended &in);
   void stop(const stop_run &in);
   void receive(group_ref ref, result<ready_group> group, const peer &assembler);
+  void take_in(group_ref ref, result<ready_group> group, const peer &assembler);
   void receive_again(group_ref ref, const peer &assembler);
   void pump();
   void settle_ended();
@@ -159,6 +169,8 @@ private:
   std::vector<rank_notice> notices_; ///< of the ranks that are one job
 
   group_queue queue_;
+  score_turns turns_;
+  std::deque<group_scored> unlogged_;        ///< answers that cannot be had twice
   group_set received_;                       ///< groups that have arrived, now or before
   std::set<group_ref> freed_;                ///< their step was rolled back; not here again
   std::vector<ended_group> ended_;           ///< not in the log yet
@@ -170,6 +182,7 @@ private:
   std::uint64_t source_groups_ = 0;
   std::map<std::uint32_t, std::uint64_t> wishes_; ///< by reader: the group it waits with
   std::uint64_t permitted_below_ = 0;
+  std::uint64_t asks_ = 0; ///< that were made: planner_moment
   bool told_hungry_ = false;
 
   bool flush_due_ = false; ///< a flush_log is on its way

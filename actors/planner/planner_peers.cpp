@@ -157,7 +157,8 @@ void planner::tell_settled(const peer &whom, const std::vector<group_ref> &group
     const auto end = std::min(groups.size(), at + groups_settled::most_refs);
     tell(whom, groups_settled{{groups.begin() + static_cast<std::ptrdiff_t>(at),
                                groups.begin() + static_cast<std::ptrdiff_t>(end)},
-                              for_good});
+                              for_good,
+                              {log_->history().epoch(), asks_}});
   }
 }
 
@@ -181,11 +182,13 @@ void planner::ask_for(const std::vector<group_ref> &groups, bool scored) {
 }
 
 void planner::ask(const peer &whom, const std::vector<group_ref> &groups, bool scored) {
+  ++asks_; // what was settled before is wanted now
   for (std::size_t at = 0; at < groups.size(); at += groups_wanted::most_refs) {
     const auto end = std::min(groups.size(), at + groups_wanted::most_refs);
     tell(whom, groups_wanted{{groups.begin() + static_cast<std::ptrdiff_t>(at),
                               groups.begin() + static_cast<std::ptrdiff_t>(end)},
-                             scored});
+                             scored,
+                             {log_->history().epoch(), asks_}});
   }
 }
 

@@ -92,18 +92,25 @@ status run_history::take(const log_settled &in) {
       return fail(errc::damaged, "group {} is settled, and has ended before", group.key.text());
   for (const auto &group : in.groups) {
     groups_.insert(ref_of(group));
+    answers_.erase(ref_of(group));
     done_.add(group);
   }
   return {};
 }
 
 status run_history::take(const log_scored &in) {
-  const auto found = scored_.find(in.key);
-  if (in.number != (found == scored_.end() ? 1 : found->second.number + 1) ||
-      (found != scored_.end() && found->second.after != in.before))
-    return fail(errc::damaged, "answer {} of {} does not follow from the one before it", in.number,
-                in.key);
-  scored_.insert_or_assign(in.key, in);
+  const group_ref ref{in.ordinal, in.source};
+  if (groups_.contains(ref) || answers_.contains(ref))
+    return fail(errc::damaged, "a second answer for group {} of source {}", in.ordinal, in.source);
+  if (!in.key.empty()) {
+    const auto *last = scored(in.key);
+    if (in.number != (last == nullptr ? 1 : last->number + 1) ||
+        in.before != (last == nullptr ? std::vector<std::uint8_t>() : last->after))
+      return fail(errc::damaged, "answer {} of {} does not follow from the one before it",
+                  in.number, in.key);
+    scored_.insert_or_assign(in.key, in).first->second.annotations = {};
+  }
+  answers_.emplace(ref, in.annotations);
   return {};
 }
 
@@ -117,8 +124,7 @@ status run_history::take(const log_trained &in) {
     steps_.at(in.step).record.reset(); // its groups may still be rolled back
   if (keep_ == step_keep::trained)
     for (const auto &group : steps_.at(in.step).groups)
-      if (open_.erase(ref_of(group)))
-        newly_final_.push_back(ref_of(group));
+      make_final(ref_of(group));
   return {};
 }
 
@@ -132,13 +138,20 @@ status run_history::take(const log_durable &in) {
   return {};
 }
 
+/// Nobody needs it again.
+void run_history::make_final(group_ref ref) {
+  if (!open_.erase(ref))
+    return;
+  answers_.erase(ref);
+  newly_final_.push_back(ref);
+}
+
 /// It will never be served or rolled back again.
 void run_history::finish_step(std::uint64_t step) {
   auto &one = steps_.at(step);
   for (const auto &group : one.groups) {
     done_.add(group);
-    if (open_.erase(ref_of(group)))
-      newly_final_.push_back(ref_of(group));
+    make_final(ref_of(group));
   }
   one.groups = {};
   one.record.reset();
@@ -154,6 +167,7 @@ status run_history::take(const log_rolled_back &in) {
     for (auto &group : steps_.at(step).groups) {
       open_.erase(ref_of(group));
       if (step <= trained_) {
+        answers_.erase(ref_of(group));
         change_state(group, episode_state::trained, episode_state::rolled_back);
         done_.add(group);
       } else {
@@ -178,6 +192,11 @@ std::vector<group_ref> run_history::take_freed() { return std::exchange(freed_, 
 const log_scored *run_history::scored(const std::string &key) const {
   const auto found = scored_.find(key);
   return found == scored_.end() ? nullptr : &found->second;
+}
+
+const frame *run_history::answer(group_ref ref) const {
+  const auto found = answers_.find(ref);
+  return found == answers_.end() ? nullptr : &found->second;
 }
 
 ledger run_history::entries() const {

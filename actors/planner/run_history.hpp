@@ -54,8 +54,11 @@ public:
   /// Groups that a rolled_back made free since the last call.
   std::vector<group_ref> take_freed();
 
-  /// State after the last answer of this key; none: it has not been scored.
+  /// The last answer of this key; null: there is none.
   const log_scored *scored(const std::string &key) const;
+  /// The GroupAnnotations of a group whose answer cannot be had twice and is written down; null:
+  /// there is no such answer, or nobody needs it any more.
+  const frame *answer(group_ref ref) const;
 
   /// Every group that has its end in the log. Of committed steps that are not trained: held.
   ledger entries() const;
@@ -79,6 +82,7 @@ private:
   status take(const log_trained &in);
   status take(const log_durable &in);
   status take(const log_rolled_back &in);
+  void make_final(group_ref ref);
   void finish_step(std::uint64_t step);
 
   step_keep keep_;
@@ -92,7 +96,8 @@ private:
   group_set groups_;
   group_set open_; ///< of groups_: in steps after final_
   ledger done_;    ///< groups outside steps, of final steps, of steps rolled back
-  std::map<std::string, log_scored> scored_;
+  std::map<std::string, log_scored> scored_; ///< the last one of each key, without annotations
+  std::map<group_ref, frame> answers_;       ///< of groups that are not settled
   std::vector<group_ref> newly_final_;
   std::vector<group_ref> freed_;
 };

@@ -129,18 +129,19 @@ void env_reader::take_wanted(const groups_wanted &in) {
   for (auto ref : in.groups) {
     // What was said of a group before its first message was read is kept until then, also when the
     // table knows it already: its size may have come, or its first record waits.
+    const group_table::wish wish{in.scored, in.when};
     if (released_.erase(ref))
-      wanted_.emplace(ref, in.scored);
+      wanted_.emplace(ref, wish);
     else if (auto *group = groups_.find(ref.ordinal);
              group != nullptr && mine(*group) && group->released && !group->settled)
-      send_again(*group, in.scored);
+      send_again(*group, wish);
   }
   try_again();
 }
 
-void env_reader::send_again(group_table::group &group, bool scored) {
+void env_reader::send_again(group_table::group &group, group_table::wish wish) {
   group.released = false;
-  group.again = scored;
+  group.again = wish;
   group.assembler = pick_assembler();
   if (group.assembler) // else take_up() sends it
     send_kept(group);
@@ -189,7 +190,8 @@ void env_reader::move_to_another(group_table::group &group) {
 
 void env_reader::send_kept(const group_table::group &group) {
   if (group.again)
-    tell(group.assembler, group_again{group.ref, group.info, *group.again});
+    tell(group.assembler,
+         group_again{group.ref, group.info, group.again->scored, group.again->when});
   for (const auto &sent : group.kept)
     std::visit([&](const auto &what) { tell(group.assembler, what); }, sent.what);
 }

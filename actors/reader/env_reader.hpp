@@ -77,7 +77,7 @@ private:
   void look_again(const look_for_room &);
   void take_hello(const planner_hello &in);
   void take_wanted(const groups_wanted &in);
-  void send_again(group_table::group &group, bool scored);
+  void send_again(group_table::group &group, group_table::wish wish);
 
   step read_one();
   void end_of_data();
@@ -127,9 +127,9 @@ private:
   /// Groups of which no record has been read yet, and what they are.
   group_set settled_;
   group_set released_;
-  std::map<group_ref, bool> wanted_; ///< whether it is scored
-  bool hungry_ = false;              ///< the planner is
-  bool looking_ = false;             ///< a look_for_room is on its way
+  std::map<group_ref, group_table::wish> wanted_;
+  bool hungry_ = false;  ///< the planner is
+  bool looking_ = false; ///< a look_for_room is on its way
   std::uint64_t size_conflicts_ = 0;
   std::chrono::steady_clock::time_point next_group_{};
 };

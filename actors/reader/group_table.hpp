@@ -23,15 +23,19 @@ struct group_sizes {
 /// episodes. Every reader of a recording builds the same table, so n readers agree without talking.
 class group_table {
 public:
+  /// What the planner says of a group that it wants again.
+  struct wish {
+    bool scored = false;
+    planner_moment when;
+  };
   struct group {
     group_ref ref;
     std::shared_ptr<const group_info> info;
     peer assembler; ///< pinned once the group has begun; none: nobody is there
     bool begun = false;
-    bool settled = false;  ///< nobody needs its bytes any more
-    bool released = false; ///< in a committed step, which may have to be made again
-    /// The planner wants it again: whether it is scored.
-    std::optional<bool> again;
+    bool settled = false;      ///< nobody needs its bytes any more
+    bool released = false;     ///< in a committed step, which may have to be made again
+    std::optional<wish> again; ///< the planner wanted it again: its first message says so
     /// What was sent of it, until it is settled. Frames lie in the mapped recording.
     std::vector<parcel> kept;
     std::map<std::string, std::uint32_t, std::less<>> members; ///< by episode id

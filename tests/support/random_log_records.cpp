@@ -172,7 +172,7 @@ log_record log_record_maker::make(std::size_t kind) {
   case 4:
     return log_scored{number(),
                       number32(),
-                      text(),
+                      fmt::format("k{}", text()),
                       count(),
                       bytes(),
                       bytes(),

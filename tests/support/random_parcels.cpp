@@ -51,6 +51,13 @@ digest128 parcel_maker::digest() {
   return out;
 }
 
+std::vector<std::uint8_t> parcel_maker::bytes() {
+  std::vector<std::uint8_t> out(pick(0, 50));
+  for (auto &byte : out)
+    byte = static_cast<std::uint8_t>(random_());
+  return out;
+}
+
 std::vector<group_ref> parcel_maker::groups() {
   std::vector<group_ref> out(pick(0, 5));
   for (auto &one : out)
@@ -112,7 +119,16 @@ struct parcel_makers {
     return {r.group(), r.header(), r.who()};
   }
   group_scored operator()(std::type_identity<group_scored>) {
-    return {r.group(), r.header(), r.annotations(), r.who()};
+    group_scored out{r.group(), r.header(), r.annotations(), r.who(), {}};
+    if (r.pick(0, 1) == 1)
+      out.once = answer_link{r.text(), r.number(), r.bytes(), r.bytes()};
+    return out;
+  }
+  score_wanted operator()(std::type_identity<score_wanted>) {
+    return {r.group(), r.header(), r.text(), r.who(), r.who()};
+  }
+  score_turn operator()(std::type_identity<score_turn>) {
+    return {r.group(), r.pick(0, 1) == 1, r.number(), r.bytes()};
   }
   group_tombstone operator()(std::type_identity<group_tombstone>) {
     const auto reason = r.pick(0, 1) == 1 ? tombstone_reason::unscored : tombstone_reason::expired;
@@ -120,7 +136,7 @@ struct parcel_makers {
   }
   groups_received operator()(std::type_identity<groups_received>) { return {r.groups()}; }
   groups_settled operator()(std::type_identity<groups_settled>) {
-    return {r.groups(), r.pick(0, 1) == 1};
+    return {r.groups(), r.pick(0, 1) == 1, r.moment()};
   }
   pack_bin operator()(std::type_identity<pack_bin>) {
     pack_bin out;
@@ -214,11 +230,11 @@ struct parcel_makers {
     return {r.number32(), r.number()};
   }
   groups_wanted operator()(std::type_identity<groups_wanted>) {
-    return {r.groups(), r.pick(0, 1) == 1};
+    return {r.groups(), r.pick(0, 1) == 1, r.moment()};
   }
   finish_training operator()(std::type_identity<finish_training>) { return {r.number()}; }
   group_again operator()(std::type_identity<group_again>) {
-    return {r.group(), r.info(), r.pick(0, 1) == 1};
+    return {r.group(), r.info(), r.pick(0, 1) == 1, r.moment()};
   }
   group_held operator()(std::type_identity<group_held>) { return {r.group(), r.who()}; }
 };
@@ -238,6 +254,7 @@ template <std::size_t... I> constexpr auto makers_of(std::index_sequence<I...>) 
 /// Members, so that each finds all others.
 struct parcel_text {
   static std::string show(std::uint64_t value) { return std::to_string(value); }
+  static std::string show(std::uint8_t value) { return std::to_string(unsigned{value}); }
   static std::string show(std::uint32_t value) { return std::to_string(value); }
   static std::string show(std::int64_t value) { return std::to_string(value); }
   static std::string show(bool value) { return value ? "true" : "false"; }
@@ -269,6 +286,10 @@ struct parcel_text {
   static std::string show(const group_ref &in) {
     const auto &[ordinal, source] = in;
     return line(ordinal, source);
+  }
+  static std::string show(const planner_moment &in) {
+    const auto &[epoch, number] = in;
+    return line(epoch, number);
   }
   static std::string show(const bin_ref &in) {
     const auto &[step, rank, index, epoch] = in;
@@ -336,8 +357,18 @@ struct parcel_text {
     return line(group, header, assembler);
   }
   static std::string show(const group_scored &in) {
-    const auto &[group, header, annotations, assembler] = in;
-    return line(group, header, annotations, assembler);
+    const auto &[group, header, annotations, assembler, once] = in;
+    const auto link = once.value_or(answer_link{"none", 0, {}, {}});
+    return line(group, header, annotations, assembler, link.key, link.number, link.before,
+                link.after);
+  }
+  static std::string show(const score_wanted &in) {
+    const auto &[group, header, key, assembler, asker] = in;
+    return line(group, header, key, assembler, asker);
+  }
+  static std::string show(const score_turn &in) {
+    const auto &[group, scored, number, state] = in;
+    return line(group, scored, number, state);
   }
   static std::string show(const group_tombstone &in) {
     const auto &[group, header, reason, why, assembler] = in;
@@ -348,8 +379,8 @@ struct parcel_text {
     return line(groups);
   }
   static std::string show(const groups_settled &in) {
-    const auto &[groups, for_good] = in;
-    return line(groups, for_good);
+    const auto &[groups, for_good, when] = in;
+    return line(groups, for_good, when);
   }
   static std::string show(const pack_bin &in) {
     const auto &[plan, groups, feeder, source_bytes, epoch] = in;
@@ -444,16 +475,16 @@ struct parcel_text {
     return line(rank, step);
   }
   static std::string show(const groups_wanted &in) {
-    const auto &[groups, scored] = in;
-    return line(groups, scored);
+    const auto &[groups, scored, when] = in;
+    return line(groups, scored, when);
   }
   static std::string show(const finish_training &in) {
     const auto &[step] = in;
     return line(step);
   }
   static std::string show(const group_again &in) {
-    const auto &[group, info, scored] = in;
-    return line(group, info, scored);
+    const auto &[group, info, scored, when] = in;
+    return line(group, info, scored, when);
   }
   static std::string show(const group_held &in) {
     const auto &[group, assembler] = in;
@@ -467,6 +498,7 @@ message carried(const frame_arrived &in) { return in.part.parts(); }
 message carried(const episode_arrived &in) { return in.episode.parts(); }
 message carried(const group_complete &in) { return {in.header}; }
 message carried(const group_scored &in) { return {in.header, in.annotations}; }
+message carried(const score_wanted &in) { return {in.header}; }
 message carried(const group_tombstone &in) { return {in.header}; }
 message carried(const micro_batch_packed &in) { return in.parts; }
 message carried(const pack_bin &in) {

@@ -32,10 +32,12 @@ private:
   std::uint32_t number32() { return static_cast<std::uint32_t>(number()); }
   std::size_t pick(std::size_t low, std::size_t high);
   std::string text(std::size_t most = 40);
+  std::vector<std::uint8_t> bytes();
   digest128 digest();
   group_ref group() { return {number(), number32()}; }
   std::vector<group_ref> groups();
   bin_ref bin() { return {number(), number32(), number32(), number()}; }
+  planner_moment moment() { return {number(), number()}; }
   planner_claim claim() { return {digest(), number()}; }
   std::shared_ptr<const group_info> info();
   std::uint32_t member() { return number32() % 1000; }

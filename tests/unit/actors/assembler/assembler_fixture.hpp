@@ -19,7 +19,7 @@ namespace millrace::test {
 struct assembler_fixture {
   actor_world world;
   probe<group_complete> scorer{world};
-  probe<group_tombstone> planner{world};
+  probe<group_tombstone, group_held> planner{world};
   probe<episodes_fetched> packer{world};
   probe<drained> supervisor{world};
   std::shared_ptr<run_counters> counters = std::make_shared<run_counters>();

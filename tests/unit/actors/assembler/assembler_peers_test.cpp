@@ -154,6 +154,34 @@ BOOST_AUTO_TEST_CASE(an_end_that_comes_again_closes_what_came_since) {
   BOOST_TEST(planner.got<group_tombstone>().size() == 1U);
 }
 
+// The planner's word to this assembler may come after what it made the reader do.
+BOOST_AUTO_TEST_CASE(a_group_that_was_wanted_since_it_was_settled_is_not_let_go) {
+  const auto send_again = [&](planner_moment when) {
+    world.tell(subject, group_again{{0, 0}, pair, true, when});
+    group(0);
+  };
+  const auto settle_at = [&](planner_moment when) {
+    world.tell(subject, groups_settled{{{0, 0}}, false, when});
+  };
+  send_again({1, 2});
+  BOOST_TEST(planner.got<group_held>().size() == 1U);
+  settle_at({1, 1});
+  BOOST_TEST(fetched({0, 1}).problem == "");
+  settle_at({1, 2});
+  BOOST_TEST(fetched({0, 1}).problem != "");
+}
+
+// It was moved while it was sent: the first episode came here, and all of it to another assembler.
+BOOST_AUTO_TEST_CASE(a_part_of_a_group_whose_rest_went_elsewhere_is_not_said_to_be_held) {
+  world.tell(subject, group_again{{0, 0}, pair, true, {1, 1}});
+  episode(0, "a");
+  end(0);
+  world.tell(subject, groups_wanted{{{0, 0}}, true, {1, 2}});
+  BOOST_TEST(planner.got<group_held>().empty());
+  BOOST_TEST(planner.got<group_tombstone>().empty());
+  BOOST_TEST(counters->groups_open == 0U);
+}
+
 BOOST_AUTO_TEST_CASE(a_drained_assembler_leaves_when_its_groups_are_settled_and_not_before) {
   group(0);
   episode(0, "a", 0, 1);

@@ -207,7 +207,9 @@ const std::map<std::string_view, way> ways{{"frame_arrived", {lane::data, false}
                                            {"groups_wanted", {lane::control, false}},
                                            {"group_again", {lane::data, false}},
                                            {"group_held", {lane::control, false}},
-                                           {"finish_training", {lane::control, false}}};
+                                           {"finish_training", {lane::control, false}},
+                                           {"score_wanted", {lane::data, false}},
+                                           {"score_turn", {lane::data, true}}};
 
 BOOST_AUTO_TEST_CASE(every_kind_goes_its_way) {
   BOOST_TEST(ways.size() == parcel_kinds);
@@ -274,7 +276,9 @@ BOOST_AUTO_TEST_CASE(a_missing_field_is_refused_by_name) {
       {"micro_batch_packed", {1, "bin"}},  {"micro_batch_taken", {0, "bin"}},
       {"commit_step", {0, "step_digest"}}, {"run_failed", {0, "code"}},
       {"planner_hello", {0, "claim"}},     {"planner_refused", {0, "claim"}},
-      {"group_again", {0, "group"}},       {"group_held", {0, "group"}}};
+      {"group_again", {0, "group"}},       {"group_held", {0, "group"}},
+      {"groups_settled", {0, "when"}},     {"groups_wanted", {0, "when"}},
+      {"score_wanted", {1, "group"}},      {"score_turn", {0, "group"}}};
   for_every_kind(1, [&](const parcel &what) {
     const auto found = expected.find(name_of(what));
     if (found == expected.end()) { // zero is a value of all its fields
