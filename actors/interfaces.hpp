@@ -220,14 +220,14 @@ struct groups_wanted {
   planner_moment when{};
 };
 
-/// From a reader to an assembler: what follows is this group once more, from its first message on,
-/// whatever was said of it before. If it is `scored`, the assembler tells the planner with
-/// group_held once it is complete, in place of asking a scorer.
+/// From a reader to an assembler: what follows is this group once more, from its first message on:
+/// it is wanted again, or who had it is gone. If it is `scored`, the assembler tells the planner
+/// with group_held once it is complete, in place of asking a scorer.
 struct group_again {
   group_ref group;
   std::shared_ptr<const group_info> info;
   bool scored = false;
-  planner_moment when{}; ///< the planner wanted it
+  planner_moment when{}; ///< the planner wanted it; zero: who had it is gone
 };
 
 /// From an assembler to the planner, control: it holds the bytes of this group, complete.

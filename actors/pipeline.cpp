@@ -227,8 +227,7 @@ bool works_with(role who, role whom) noexcept {
 
 bool hears_of_loss(role who, role whom) noexcept {
   return works_with(who, whom) || (who == role::trainer && whom == role::packer) ||
-         (who == role::assembler && whom == role::env_reader) ||
-         (who == role::scorer && (whom == role::planner || whom == role::assembler));
+         (who == role::assembler && whom == role::env_reader);
 }
 
 void introduce(std::span<const contact> contacts) {

@@ -47,7 +47,9 @@ assembler::group *assembler::open(group_ref ref, const std::shared_ptr<const gro
 
 void assembler::count_late(group_ref ref) {
   const auto reader = static_cast<std::uint32_t>(ref.ordinal % options_.readers);
-  ++(repeating_.contains(reader) ? counters_->repeats : counters_->late);
+  const auto found = groups_.find(ref);
+  const bool again = repeating_.contains(reader) || (found != groups_.end() && found->second.again);
+  ++(again ? counters_->repeats : counters_->late);
 }
 
 void assembler::count_duplicate(group_ref ref) {
@@ -376,7 +378,8 @@ void assembler::take_again(const group_again &in) {
     where = {}; // all of it comes again
   where.info = in.info;
   where.scored = in.scored;
-  where.when = in.when;
+  where.when = std::max(where.when, in.when);
+  where.again = true;
   if (where.complete)
     offer(in.group, where);
 }

@@ -67,6 +67,7 @@ private:
     bool expired = false; ///< complete: data ended before it was
     bool scored = false;  ///< a step is made again from it: no scorer is asked
     planner_moment when;  ///< it was sent again since the planner wanted it then
+    bool again = false;   ///< what comes may be there already: it was moved, or is wanted again
     frame header;         ///< complete: until the planner has the group
     peer scorer;          ///< who was asked; none: nobody is there, or a tombstone went instead
   };

@@ -192,6 +192,8 @@ void env_reader::send_kept(const group_table::group &group) {
   if (group.again)
     tell(group.assembler,
          group_again{group.ref, group.info, group.again->scored, group.again->when});
+  else // it may have all of it, from an earlier start of this reader: then it offers it
+    tell(group.assembler, group_again{group.ref, group.info});
   for (const auto &sent : group.kept)
     std::visit([&](const auto &what) { tell(group.assembler, what); }, sent.what);
 }

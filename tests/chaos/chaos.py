@@ -34,6 +34,7 @@ MOST_OF_A_ROLE = 5
 NO_PROGRESS_S = 120
 PATIENCE_S = 20  # after so long without progress it is left alone: a hang must not be helped by the next kill
 ROUND_S = 1200
+NEW_DIRECTORY_S = 5  # one that was just started may take in the wrong planner (docs/recovery.md, "Not covered")
 GROUPS_PER_S = 10
 GROUPS_OF_SCALE_1 = 66
 SAME = ("grid_hash", "ledger", "episodes", "groups", "tokens", "steps", "samples", "sample_tokens", "micro_batches")
@@ -112,6 +113,7 @@ class Round:
         self.highest = COUNTS.copy()  # by role: the number of the next one
         self.progress = (0, time.monotonic())
         self.left_alone = False
+        self.directory_since = time.monotonic()
 
     # ---- who is there
 
@@ -149,6 +151,8 @@ class Round:
         for name in [name for name, when in self.due.items() if now >= when]:
             del self.due[name]
             self.launch(name)
+            if name == "directory":
+                self.directory_since = time.monotonic()
             if name == "planner":
                 self.bring_back_the_others()
 
@@ -331,6 +335,8 @@ class Round:
         return self.second_planner(self.system.folder / "state", (1, 2), "(?i)lock|in use")
 
     def do_second_planner_other_folder(self):
+        if time.monotonic() - self.directory_since < NEW_DIRECTORY_S:
+            return False
         other = self.system.folder / f"state-{self.events['second planner, other folder']}"
         return self.second_planner(other, (1,), "another .*leads this run")
 

@@ -171,6 +171,17 @@ BOOST_AUTO_TEST_CASE(a_group_that_was_wanted_since_it_was_settled_is_not_let_go)
   BOOST_TEST(fetched({0, 1}).problem != "");
 }
 
+// An earlier start of its reader had sent it here, this one elsewhere, and there it was lost.
+BOOST_AUTO_TEST_CASE(a_group_that_is_moved_here_and_is_here_already_is_offered_again) {
+  group(0);
+  BOOST_TEST((asked(scorer) == ordinals{0}));
+  world.tell(subject, group_again{{0, 0}, pair});
+  group(0);
+  BOOST_TEST((asked(scorer) == ordinals{0, 0}));
+  BOOST_TEST(counters->late == 0U);
+  BOOST_TEST(counters->repeats == 2U);
+}
+
 // It was moved while it was sent: the first episode came here, and all of it to another assembler.
 BOOST_AUTO_TEST_CASE(a_part_of_a_group_whose_rest_went_elsewhere_is_not_said_to_be_held) {
   world.tell(subject, group_again{{0, 0}, pair, true, {1, 1}});
