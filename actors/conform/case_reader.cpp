@@ -28,7 +28,7 @@ result<array_data> read_array(const json::value &in) {
   std::string type;
   std::string hex;
   std::vector<std::int32_t> shape;
-  field_reader fields(in);
+  case_fields fields(in);
   fields.get("dtype", type);
   fields.get("data_hex", hex);
   fields.get("shape", shape);

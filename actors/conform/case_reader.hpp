@@ -11,9 +11,9 @@
 namespace millrace {
 
 /// Reads the fields of an object one after the other and keeps the first error.
-class field_reader {
+class case_fields {
 public:
-  explicit field_reader(const json::value &object) : object_(object) {}
+  explicit case_fields(const json::value &object) : object_(object) {}
 
   template <class T> void get(std::string_view key, T &out) {
     take(object_.get<T>(key), [&out](T &&found) { out = std::move(found); });

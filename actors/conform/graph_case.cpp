@@ -12,7 +12,7 @@ result<node_data> read_node(const json::value &in) {
   std::optional<std::int32_t> parent;
   std::optional<json::value> weights;
   std::optional<json::value> experts;
-  field_reader fields(in);
+  case_fields fields(in);
   fields.find("parent", parent);
   fields.get("role", out.role);
   fields.get("sampled", out.sampled);
@@ -27,7 +27,7 @@ result<node_data> read_node(const json::value &in) {
   MILLRACE_TRY(fields.done());
   out.parent = parent.value_or(-1);
   if (weights) {
-    field_reader streams(*weights);
+    case_fields streams(*weights);
     streams.find("rl", out.rl_weights);
     streams.find("ce", out.ce_weights);
     streams.find("ref_kl", out.ref_kl_weights);
@@ -46,7 +46,7 @@ result<trace_assignment> read_assignment(const json::value &in) {
   trace_assignment out;
   std::optional<json::value> advantages;
   std::optional<json::value> reference;
-  field_reader fields(in);
+  case_fields fields(in);
   fields.find("assign_advantages", advantages);
   fields.find("branch_reference_logprobs", reference);
   MILLRACE_TRY(fields.done());
@@ -77,7 +77,7 @@ result<trace_assignment> read_assignment(const json::value &in) {
 /// Adds a trace's result and nodes to its episode.
 status read_trace(const json::value &in, frame_data &episode) {
   trace_result_data trace;
-  field_reader fields(in);
+  case_fields fields(in);
   fields.get("id", trace.id);
   fields.get("agent", trace.agent);
   fields.get("agent_trainable", trace.agent_trainable);
@@ -130,7 +130,7 @@ status read_episode(const json::value &in, graph_case &out) {
 status read_config(const json::value &in, graph_case &out) {
   std::string loss;
   std::optional<json::value> gate;
-  field_reader fields(in);
+  case_fields fields(in);
   fields.get("env_name", out.env_name);
   fields.get("temperature", out.env.temperature);
   fields.get("algorithm", out.env.algorithm);
@@ -145,7 +145,7 @@ status read_config(const json::value &in, graph_case &out) {
     return in.wrong("unknown action_loss_type '{}'", loss);
   if (!gate)
     return {};
-  field_reader bounds(*gate);
+  case_fields bounds(*gate);
   bounds.find("reject_min", out.env.gate.reject_min);
   bounds.find("reject_max", out.env.gate.reject_max);
   return bounds.done();

@@ -27,13 +27,13 @@ result<plan_config> read_params(const json::value &in) {
   std::int32_t ranks = 0;
   json::value cost = in;
   plan_config out;
-  field_reader params(in);
+  case_fields params(in);
   params.get("seq_len", seq_len);
   params.get("num_train_workers", ranks);
   params.get("pad_to_multiple_of", pad);
   params.get("cost", cost);
   MILLRACE_TRY(params.done());
-  field_reader coefficients(cost);
+  case_fields coefficients(cost);
   coefficients.get("linear", out.cost.linear);
   coefficients.get("quadratic", out.cost.quadratic);
   MILLRACE_TRY(coefficients.done());

@@ -23,7 +23,7 @@ wire::StreamSpec rule_of(const std::optional<std::vector<float>> &weights) {
 status read_arrays(const json::value &in, node_data &out) {
   std::optional<json::value> experts;
   std::optional<json::value> images;
-  field_reader fields(in);
+  case_fields fields(in);
   fields.find("routed_experts", experts);
   fields.find("mm_kwargs", images);
   MILLRACE_TRY(fields.done());
@@ -148,7 +148,7 @@ void add_node(packing_branch &out, const node_view &all, std::size_t at, std::si
 result<packing_sample> read_packing_sample(const json::value &in) {
   packing_sample out;
   auto &node = out.whole;
-  field_reader fields(in);
+  case_fields fields(in);
   fields.get("env_name", out.env);
   fields.get("token_ids", node.token_ids);
   fields.get("mask", out.mask);
