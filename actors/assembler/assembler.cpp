@@ -205,6 +205,7 @@ void assembler::complete_if_full(group_ref ref, group &where) {
 
 /// Hands a complete group to whoever is next.
 void assembler::offer(group_ref ref, group &where) {
+  release_scorer(where); // who was asked before is not waited for
   if (where.scored) {
     tell(peers_.planner, group_held{ref, self_of(*this)});
     return;
@@ -361,7 +362,6 @@ void assembler::take_hello(const planner_hello &in) {
     return;
   for (auto &[ref, where] : groups_)
     if (where.complete) {
-      release_scorer(where);
       where.scored = false;
       offer(ref, where);
     }
