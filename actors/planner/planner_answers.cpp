@@ -51,7 +51,10 @@ void planner::log_answers() {
       unlogged_.pop_front();
       continue;
     }
-    if (is_new) {
+    const auto *known = log_->history().answer(first.group);
+    auto group = make_ready_group(first.header, known != nullptr ? *known : first.annotations,
+                                  options_.plan.seq_len);
+    if (is_new && group) { // what cannot be used would end every later start as well
       crash_point("planner.scored.append");
       if (!write(log_scored{first.group.ordinal, first.group.source, first.once->key,
                             first.once->number, first.once->before, first.once->after,
@@ -61,11 +64,7 @@ void planner::log_answers() {
     }
     const auto in = std::move(unlogged_.front());
     unlogged_.pop_front();
-    const auto *answer = log_->history().answer(in.group);
-    take_in(in.group,
-            make_ready_group(in.header, answer != nullptr ? *answer : in.annotations,
-                             options_.plan.seq_len),
-            in.assembler);
+    take_in(in.group, std::move(group), in.assembler);
   }
 }
 
@@ -74,10 +73,11 @@ bool planner::may_follow(const group_scored &in) const {
   const auto *key = turns_.in_turn(in.group);
   if (key == nullptr || *key != in.once->key)
     return false;
+  if (key->empty())
+    return in.once->number == 0 && in.once->before.empty() && in.once->after.empty();
   const auto *last = log_->history().scored(*key);
-  return key->empty() ||
-         (in.once->number == (last == nullptr ? 1 : last->number + 1) &&
-          in.once->before == (last == nullptr ? std::vector<std::uint8_t>() : last->after));
+  return in.once->number == (last == nullptr ? 1 : last->number + 1) &&
+         in.once->before == (last == nullptr ? std::vector<std::uint8_t>() : last->after);
 }
 
 void planner::ask_once_more(const group_scored &in) {

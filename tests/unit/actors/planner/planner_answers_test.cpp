@@ -163,6 +163,27 @@ BOOST_AUTO_TEST_CASE(an_answer_without_key_is_logged_and_waits_for_nobody) {
   BOOST_TEST(other_scorer.got<score_turn>()[0].scored);
 }
 
+BOOST_AUTO_TEST_CASE(an_answer_without_key_that_names_a_state_is_refused) {
+  begin();
+  want(0, scorer, "");
+  answer(0, {"", 1, {}, {7}});
+  BOOST_TEST(counters->refused_answers == 1U);
+  BOOST_TEST(supervisor.got<run_failed>().empty());
+}
+
+BOOST_AUTO_TEST_CASE(an_answer_that_cannot_be_used_does_not_reach_the_log) {
+  begin();
+  want(0);
+  const auto one = header_of(group_of({episode_of("a", 1, {prompt(-1, 3)})})).bytes();
+  auto annotations = annotate(parse<wire::GroupHeader>(header(1, 0)).value(), env_config{}).value();
+  world.tell(*subject, group_scored{{0, 0}, one, annotations, assembler.actor(), first_answer});
+  BOOST_TEST(supervisor.got<run_failed>().size() == 1U);
+  begin();
+  want(0, other_scorer);
+  BOOST_REQUIRE_EQUAL(other_scorer.got<score_turn>().size(), 1);
+  BOOST_TEST(!other_scorer.got<score_turn>()[0].scored);
+}
+
 BOOST_AUTO_TEST_CASE(a_group_whose_step_is_rolled_back_keeps_its_answer) {
   options.keep = step_keep::trained;
   begin();
