@@ -6,7 +6,7 @@
 planner has ended; the planner ends when all actors that it was told of in FAKE_EXPECTED ("NAME" or "NAME:TIMES") have
 come, so often. FAKE_DIES="NAME:HOW:TIMES ..." ends the first starts of a process: by signal 9, or with exit code x1.
 FAKE_LAST_WORDS is what it complains of then. With FAKE_LATE the first planner lets the others end, and dies;
-with FAKE_LINGERS=S they take so many seconds to end when they have said that they do.
+with FAKE_LINGERS they end after the second one has come, and had said so before.
 """
 import os
 import signal
@@ -107,4 +107,4 @@ if name == os.environ.get("FAKE_HANGS"):
 until(ended.exists)
 if "FAKE_LATE" in os.environ:
     (calls / f"{name}.gone").touch()
-    time.sleep(float(os.environ.get("FAKE_LINGERS", "0")))
+    until(lambda: "FAKE_LINGERS" not in os.environ or times_started("planner") > 1)
