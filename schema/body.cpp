@@ -96,6 +96,8 @@ void visit(vector_audit &a, const wire::Node &node) {
   a.scalars(node.mm_token_type_ids());
   visit(a, node.routed_experts());
   a.tables(node.tensors(), [&a](const wire::Array &array) { visit(a, &array); });
+  visit(a, node.kept_counts());
+  visit(a, node.kept_ids());
 }
 
 void visit(vector_audit &a, const wire::EpisodeFrame &root) {
@@ -181,6 +183,8 @@ void visit(vector_audit &a, const wire::MicroBatch &root) {
   visit(a, root.routed_experts());
   a.tables(root.mm_kwargs(), [&a](const wire::Array &array) { visit(a, &array); });
   a.structs(root.origins());
+  visit(a, root.kept_counts());
+  visit(a, root.kept_ids());
 }
 
 void visit(vector_audit &a, const wire::GroupSize &root) { visit(a, root.key()); }

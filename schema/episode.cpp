@@ -23,6 +23,16 @@ status claim_array(const wire::Array *array, const message &parts, part_claims &
   return claims.take(*array);
 }
 
+/// Calls f(array or null) for each raw array of a node until one is refused.
+template <class F> status for_arrays(const wire::Node &node, F &&f) {
+  for (const auto *array : {node.routed_experts(), node.kept_counts(), node.kept_ids()})
+    MILLRACE_TRY(f(array));
+  if (node.tensors() != nullptr)
+    for (const auto *tensor : *node.tensors())
+      MILLRACE_TRY(f(tensor));
+  return {};
+}
+
 status check_checksum(const wire::Array *array, const message &parts) {
   if (array == nullptr)
     return {};
@@ -119,11 +129,8 @@ result<episode_frame> episode_frame::parse(message parts,
   part_claims claims(parts.size());
   if (const auto *nodes = (*table)->nodes(); nodes != nullptr)
     for (const auto *node : *nodes) {
-      auto found = claim_array(node->routed_experts(), parts, claims);
-      if (found && node->tensors() != nullptr)
-        for (const auto *tensor : *node->tensors())
-          if (found)
-            found = claim_array(tensor, parts, claims);
+      auto found = for_arrays(
+          *node, [&](const wire::Array *array) { return claim_array(array, parts, claims); });
       if (!found)
         return with_context(std::move(found).error(), place_of(**table, *node));
     }
@@ -162,6 +169,10 @@ node_view episode_frame::node(std::uint32_t i) const {
   // parse() has read these descriptors: they are good.
   if (in.routed_experts() != nullptr)
     out.routed_experts = *view_array(*in.routed_experts(), parts_);
+  if (in.kept_counts() != nullptr)
+    out.kept_counts = *view_array(*in.kept_counts(), parts_);
+  if (in.kept_ids() != nullptr)
+    out.kept_ids = *view_array(*in.kept_ids(), parts_);
   if (in.tensors() != nullptr)
     for (const auto *tensor : *in.tensors())
       out.tensors.push_back(*view_array(*tensor, parts_));
@@ -189,11 +200,8 @@ status check_elements(const episode_frame &frame, const element_limits &demands)
     if (found && (table.roles() == nullptr || node.role() >= table.roles()->size()))
       found = fail(errc::bad_value, "role {} is not in the frame's table", node.role());
     if (found)
-      found = check_checksum(node.routed_experts(), frame.parts());
-    if (found && node.tensors() != nullptr)
-      for (const auto *tensor : *node.tensors())
-        if (found)
-          found = check_checksum(tensor, frame.parts());
+      found = for_arrays(
+          node, [&](const wire::Array *array) { return check_checksum(array, frame.parts()); });
     if (!found)
       return with_context(std::move(found).error(), place_of(table, node));
   }

@@ -73,8 +73,12 @@ Offset<wire::Node> create(FlatBufferBuilder &builder, message &parts, const node
   const auto ce = create(builder, node.ce_weights);
   const auto ref_kl = create(builder, node.ref_kl_weights);
   const auto type_ids = create(builder, node.mm_token_type_ids);
-  const auto experts =
-      node.routed_experts ? create(builder, parts, *node.routed_experts) : Offset<wire::Array>{};
+  const auto optional_array = [&](const std::optional<array_data> &array) {
+    return array ? create(builder, parts, *array) : Offset<wire::Array>{};
+  };
+  const auto experts = optional_array(node.routed_experts);
+  const auto kept_counts = optional_array(node.kept_counts);
+  const auto kept_ids = optional_array(node.kept_ids);
   std::vector<Offset<wire::Array>> tensors;
   for (const auto &tensor : node.tensors)
     tensors.push_back(create(builder, parts, tensor));
@@ -82,7 +86,7 @@ Offset<wire::Node> create(FlatBufferBuilder &builder, message &parts, const node
                                           : builder.CreateVector(tensors);
   return wire::CreateNode(builder, node.trace, node.index, node.parent, role, node.sampled,
                           token_ids, mask, is_content, logprobs, advantages, reference_logprobs, rl,
-                          ce, ref_kl, type_ids, experts, tensors_at);
+                          ce, ref_kl, type_ids, experts, tensors_at, kept_counts, kept_ids);
 }
 
 Offset<wire::EpisodeEnd> create(FlatBufferBuilder &builder, const finish_data &finish) {

@@ -37,6 +37,8 @@ struct node_data {
   std::optional<std::vector<std::uint8_t>> mm_token_type_ids;
   std::optional<array_data> routed_experts;
   std::vector<array_data> tensors;
+  std::optional<array_data> kept_counts{};
+  std::optional<array_data> kept_ids{};
 };
 
 struct trace_result_data {

@@ -59,8 +59,8 @@ auto create_groups(FlatBufferBuilder &builder, const std::vector<log_group> &gro
     const auto states = builder.CreateVector(group.states);
     const auto samples = builder.CreateVectorOfStructs(rows);
     const auto why = group.why.empty() ? 0 : builder.CreateString(why_of(group));
-    out.push_back(
-        wire::CreateLogGroup(builder, &place, key, states, samples, group.cut_tokens, why));
+    out.push_back(wire::CreateLogGroup(builder, &place, key, states, samples, group.cut_tokens, why,
+                                       group.gibberish, group.repetition));
   }
   return builder.CreateVector(out);
 }
@@ -166,6 +166,8 @@ log_group read_group(field_reader &in, const wire::LogGroup &table) {
       });
   out.cut_tokens = table.cut_tokens();
   out.why = in.text(table.why(), "group.why", limits::text_bytes);
+  out.gibberish = table.gibberish();
+  out.repetition = table.repetition();
   return out;
 }
 

@@ -51,6 +51,8 @@ struct log_group {
   std::vector<log_samples> samples; ///< at most one for each state
   std::uint64_t cut_tokens = 0;     ///< cut off samples that were packed
   std::string why;                  ///< for people: why it goes to no step; empty in a commit
+  std::uint64_t gibberish = 0;      ///< traces in which that filter found something
+  std::uint64_t repetition = 0;
 };
 
 /// One micro batch of a step.

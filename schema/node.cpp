@@ -5,6 +5,8 @@
 #include <bit>
 #include <cmath>
 
+#include "schema/kept_tokens.hpp"
+
 namespace millrace {
 
 namespace {
@@ -40,8 +42,13 @@ status check_flags(std::string_view field, std::span<const std::uint8_t> values)
   return {};
 }
 
+/// Ids are below it. No limit: those that are not negative.
+std::uint32_t limit_of(std::uint32_t vocab_size) noexcept {
+  return vocab_size == 0 ? 0x8000'0000U : vocab_size;
+}
+
 status check_ids(std::span<const std::int32_t> ids, std::uint32_t vocab_size) {
-  const auto limit = vocab_size == 0 ? 0x8000'0000U : vocab_size;
+  const auto limit = limit_of(vocab_size);
   std::uint32_t largest = 0; // negative ids become large
   for (auto id : ids)
     largest = std::max(largest, static_cast<std::uint32_t>(id));
@@ -101,7 +108,9 @@ status check_node(const node_view &node, std::uint32_t vocab_size) {
     MILLRACE_TRY(check_length(
         "routed_experts", static_cast<std::size_t>(node.routed_experts->rows()), n, "token ids"));
   }
-  return {};
+  const kept_tokens_view kept{node.kept_counts, node.kept_ids};
+  MILLRACE_TRY(check_kept_counts(kept, n));
+  return check_kept_ids(kept, limit_of(vocab_size));
 }
 
 } // namespace millrace

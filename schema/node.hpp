@@ -30,11 +30,14 @@ struct node_view {
   std::optional<std::span<const std::uint8_t>> mm_token_type_ids; ///< [n]
   std::optional<array_view> routed_experts;                       ///< [n, layers, top_k]
   std::vector<array_view> tensors;                                ///< image tensors by name
+  std::optional<array_view> kept_counts;                          ///< int32 [n], with kept_ids
+  std::optional<array_view> kept_ids; ///< int32 [sum of kept_counts]: schema/kept_tokens.hpp
 };
 
 /// What one node must satisfy on its own: mask as long as the tokens and of 0 and 1, compact arrays
 /// as long as the mask's true count, weights and type ids as long as the tokens, everything finite,
-/// ids in [0, vocab_size), experts with one row a token. The message names the field and both
+/// ids in [0, vocab_size), experts with one row a token, kept tokens that fit theirs. The message
+/// names the field and both
 /// lengths. Errors: bad_value.
 /// @param vocab_size 0: ids are only checked to be non-negative.
 status check_node(const node_view &node, std::uint32_t vocab_size);

@@ -17,7 +17,8 @@ bool same(const frame &a, const frame &b) {
 
 bool same(const log_group &a, const log_group &b) {
   const auto all = [](const log_group &g) {
-    return std::tie(g.ordinal, g.source, g.key, g.states, g.samples, g.cut_tokens, g.why);
+    return std::tie(g.ordinal, g.source, g.key, g.states, g.samples, g.cut_tokens, g.why,
+                    g.gibberish, g.repetition);
   };
   return all(a) == all(b);
 }
@@ -97,7 +98,8 @@ std::vector<std::uint8_t> log_record_maker::bytes() {
 }
 
 log_group log_record_maker::group() {
-  log_group out{number(), number32(), {text(), text(), text(), text()}, {}, {}, number(), text()};
+  log_group out{number(), number32(), {text(), text(), text(), text()}, {}, {}, number(), text(),
+                number(), number()};
   out.states.resize(random_.below(9));
   for (auto &state : out.states)
     state = static_cast<std::uint8_t>(random_.below(episode_state_count));
