@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <utility>
 
 #include "schema/recording_writer.hpp"
@@ -21,6 +22,13 @@ struct running_episode {
   std::vector<message> frames;
   std::size_t done = 0;
   bool loose = false;
+  sealed_episode sealed{}; ///< if it is whole and not loose
+};
+
+/// What comes once more of a group.
+struct late_answers {
+  std::uint32_t done = 0; ///< episodes of the group that are whole
+  std::vector<sealed_episode> episodes;
 };
 
 std::uint32_t scaled(std::uint32_t groups, double scale) {
@@ -89,7 +97,28 @@ private:
     if (!episode.loose)
       MILLRACE_TRY(write_sealed(episode));
     std::swap(episode, running_.back());
+    const auto done = std::move(running_.back());
     running_.pop_back();
+    return write_late(done);
+  }
+
+  /// Whole episodes that come once more when all of their group are there.
+  status write_late(const running_episode &done) {
+    const auto &place = done.place;
+    const auto &env = preset_.environments[place.environment];
+    if (env.late_percent == 0)
+      return {};
+    const std::pair group(place.environment, place.group);
+    auto &late = late_[group];
+    auto chance =
+        seed_.derive(std::uint64_t{1} << 42).derive(place.environment).derive(place.group);
+    if (!done.loose && chance.derive(place.episode).chance(env.late_percent))
+      late.episodes.push_back(done.sealed);
+    if (++late.done < env.group_size)
+      return {};
+    const auto whole = late_.extract(group);
+    for (const auto &again : whole.mapped().episodes)
+      MILLRACE_TRY(writer_.append(again));
     return {};
   }
 
@@ -104,7 +133,8 @@ private:
     auto sealed = sealed_episode::seal(std::move(frames));
     if (!sealed)
       return tl::unexpected(std::move(sealed).error());
-    return writer_.append(*sealed);
+    episode.sealed = std::move(*sealed);
+    return writer_.append(episode.sealed);
   }
 
   recording_writer &writer_;
@@ -115,6 +145,7 @@ private:
   std::vector<synth_place> schedule_;
   std::size_t next_ = 0;
   std::vector<running_episode> running_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, late_answers> late_;
 };
 
 } // namespace

@@ -230,24 +230,33 @@ std::vector<frame_data> synth_episode(const synth_preset &preset, const random_s
   head.group_size = env.size_place == synth_size_place::record ? 0 : env.group_size;
   head.first_version = place.group / 4;
   head.last_version = head.first_version + (random.chance(20) ? 1 : 0);
+  head.frozen = env.frozen;
+  if (env.stale_percent > 0) {
+    constexpr std::uint64_t of_the_future = 1'000'000;
+    head.first_version = random.chance(env.stale_percent) ? 0 : of_the_future;
+    head.last_version = of_the_future;
+  }
 
   auto finish = draw_end(random, env);
   const bool ok = finish.status == wire::EpisodeStatus::Ok;
   std::vector<std::vector<node_data>> pieces;
-  constexpr std::array<std::string_view, 2> agents{"solver", "judge"};
-  const std::uint16_t count = env.judged ? 2 : 1;
+  const std::array<std::string_view, 2> agents{"solver", env.rivals ? "rival" : "judge"};
+  const std::uint16_t count = env.judged || env.rivals ? 2 : 1;
   for (std::uint16_t t = 0; t < count; ++t) {
     finish.traces.push_back({.id = fmt::format("{}-t{}", head.episode, t),
                              .agent = std::string(agents[t]),
-                             .agent_trainable = t == 0,
+                             .agent_trainable = t == 0 || env.rivals,
                              .ok = ok,
                              .reward = ok ? mood.reward(random, env) : 0.0});
+    if (ok && t == 1 && env.rivals)
+      finish.traces[1].reward = 1 - finish.traces[0].reward;
     if (!ok && random.chance(50))
       continue; // it failed before a model was asked
     trace_maker trace(preset, env, t);
     trace.prompt(group.derive(2U + t));
     const auto turns = random.between(env.turns_low, env.turns_high);
-    trace.play(random, 1, ok ? turns : random.between(1, turns), env.judged ? "user" : "tool");
+    trace.play(random, 1, ok ? turns : random.between(1, turns),
+               env.judged || env.rivals ? "user" : "tool");
     if (random.chance(env.fork_percent))
       trace.fork(random);
     for (auto &piece : std::move(trace).pieces())

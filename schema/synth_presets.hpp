@@ -37,6 +37,10 @@ struct synth_environment {
   std::uint32_t uniform_percent = 0;   ///< groups in which all rewards are equal
   bool graded = false;                 ///< rewards in quarters; otherwise 0 or 1
   bool judged = false;                 ///< a second trace by a judge, who is not trained
+  bool rivals = false;                 ///< a second trace by a rival, who is; one gains, one loses
+  bool frozen = false;                 ///< sampled by a model that is not the policy
+  std::uint32_t stale_percent = 0;     ///< episodes of policy version 0; the others are never late
+  std::uint32_t late_percent = 0; ///< episodes that come once more when their group is complete
 
   std::uint32_t expert_layers = 0; ///< 0: no routed experts
   std::uint32_t expert_top_k = 0;

@@ -13,7 +13,9 @@ scorer::scorer(caf::actor_config &config, const actor_context &context, std::str
     : stage_actor(config, context, std::move(name)), settings_(std::move(settings)),
       peers_(std::move(peers)), counters_(std::move(counters)) {}
 
-caf::behavior scorer::make_behavior() { return {on(&scorer::score), on(&scorer::finish)}; }
+caf::behavior scorer::make_behavior() {
+  return {on(&scorer::score), on(&scorer::take_down), on(&scorer::finish)};
+}
 
 void scorer::score(const group_complete &in) {
   const stage_meter::timer timer(counters_->stages.score);
@@ -32,6 +34,9 @@ void scorer::score(const group_complete &in) {
   counters_->stages.score.bytes += in.header.size() + annotations->size();
   tell(peers_.planner, group_scored{in.group, in.header, std::move(*annotations), in.assembler});
 }
+
+/// Nothing is under way between two messages.
+void scorer::take_down(const peer_down &) {}
 
 /// It has answered all that came before this; what still comes is asked of another.
 void scorer::finish(const drain &) { tell(peers_.supervisor, drained{name()}); }

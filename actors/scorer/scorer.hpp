@@ -29,6 +29,7 @@ public:
 
 private:
   void score(const group_complete &in);
+  void take_down(const peer_down &in);
   void finish(const drain &);
 
   std::shared_ptr<const run_config> settings_; ///< its environments

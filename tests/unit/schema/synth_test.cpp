@@ -125,6 +125,35 @@ BOOST_AUTO_TEST_CASE(siblings_lie_between_those_of_other_groups) {
   BOOST_TEST(switches > made().counts.groups.size() * 3);
 }
 
+BOOST_AUTO_TEST_CASE(five_algorithms_has_failed_frozen_stale_and_late_episodes_and_rivals) {
+  const test::temporary_folder folder;
+  const auto counts = synthesize({.preset = "five-algorithms"}, folder / "a.mrec").value();
+  BOOST_TEST(counts.conflicts.empty());
+  BOOST_TEST(counts.repeats > 5U);
+  std::map<std::string, std::uint64_t> seen;
+  auto reader = recording_reader::open(folder / "a.mrec").value();
+  while (const auto one = reader.next()) {
+    if (one->kind != record_kind::sealed_episode)
+      continue;
+    const auto episode = sealed_episode::parse(one->parts).value();
+    const auto &head = episode.head();
+    ++seen[std::string(text_of(head.key()->env()))];
+    seen["frozen"] += head.frozen() ? 1U : 0U;
+    seen["stale"] += !head.frozen() && head.first_version() == 0 ? 1U : 0U;
+    seen["errored"] += episode.finish().status() == wire::EpisodeStatus::Errored ? 1U : 0U;
+    seen["cancelled"] += episode.finish().status() == wire::EpisodeStatus::Cancelled ? 1U : 0U;
+    if (episode.trace_count() == 2 && episode.finish().status() == wire::EpisodeStatus::Ok) {
+      const auto *traces = episode.finish().traces();
+      ++seen["rivals"];
+      BOOST_TEST(traces->Get(0)->reward() + traces->Get(1)->reward() == 1.0);
+      BOOST_TEST(traces->Get(1)->agent_trainable());
+    }
+  }
+  for (const auto *what : {"maths", "terminal", "debate", "proofs", "demos", "frozen", "stale",
+                           "errored", "cancelled", "rivals"})
+    BOOST_TEST(seen[what] > 5U, what << ": " << seen[what]);
+}
+
 BOOST_AUTO_TEST_CASE(a_seed_gives_the_same_bytes_on_every_machine) {
   BOOST_TEST(digest_of(bytes_of({.scale = 0.05, .seed = 7})) == "5232c77c4e725450b817266458fda608");
 }
