@@ -359,8 +359,8 @@ struct planner_claim {
 };
 
 /// From a planner to everyone that it works with, first of all. A reader answers with what it
-/// waits for, an assembler offers what is not settled again, a packer drops what it has of lower
-/// epochs, a feeder answers with rank_state.
+/// waits for, an assembler offers what is not settled again, a scorer asks for its turns again, a
+/// packer drops what it has of lower epochs, a feeder answers with rank_state.
 struct planner_hello {
   planner_claim claim;
   std::uint64_t durable = 0; ///< last step that a checkpoint of all ranks holds

@@ -218,8 +218,8 @@ bool works_with(role who, role whom) noexcept {
   case role::assembler:
     return whom == role::scorer;
   case role::planner:
-    return whom == role::env_reader || whom == role::assembler || whom == role::packer ||
-           whom == role::trainer;
+    return whom == role::env_reader || whom == role::assembler || whom == role::scorer ||
+           whom == role::packer || whom == role::trainer;
   default:
     return false;
   }
@@ -227,7 +227,8 @@ bool works_with(role who, role whom) noexcept {
 
 bool hears_of_loss(role who, role whom) noexcept {
   return works_with(who, whom) || (who == role::trainer && whom == role::packer) ||
-         (who == role::assembler && whom == role::env_reader);
+         (who == role::assembler && whom == role::env_reader) ||
+         (who == role::scorer && whom == role::assembler);
 }
 
 void introduce(std::span<const contact> contacts) {

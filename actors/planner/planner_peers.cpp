@@ -42,6 +42,8 @@ void planner::take_up(const peer_up &in) {
     tell(in.who, hello());
     for (const auto &notice : notices_)
       tell(in.who, notice);
+  } else if (in.what == role::scorer) {
+    tell(in.who, hello());
   } else if (in.what == role::packer) {
     packers_.push_back({in.who});
     tell(in.who, hello());

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "actors/scorer/annotate.hpp"
+#include "runtime/crash_point.hpp"
 
 namespace millrace {
 
@@ -14,31 +14,116 @@ scorer::scorer(caf::actor_config &config, const actor_context &context, std::str
       peers_(std::move(peers)), counters_(std::move(counters)) {}
 
 caf::behavior scorer::make_behavior() {
-  return {on(&scorer::score), on(&scorer::take_down), on(&scorer::finish)};
+  return {on(&scorer::score), on(&scorer::take_turn), on(&scorer::take_hello), on(&scorer::take_down), on(&scorer::finish)};
 }
 
 void scorer::score(const group_complete &in) {
-  const stage_meter::timer timer(counters_->stages.score);
-  ++counters_->groups_scored;
-  auto annotations = [&]() -> result<frame> {
-    auto header = parse<wire::GroupHeader>(in.header);
-    if (!header)
-      return tl::unexpected(std::move(header).error());
-    return annotate(*header, settings_->env(text_of((*header)->key()->env())));
-  }();
-  if (!annotations) {
-    tell(peers_.planner, group_tombstone{in.group, in.header, tombstone_reason::unscored,
-                                         annotations.error().message, in.assembler});
+  auto header = parse<wire::GroupHeader>(in.header);
+  if (!header) {
+    refuse(in, header.error());
     return;
   }
-  counters_->stages.score.bytes += in.header.size() + annotations->size();
-  tell(peers_.planner, group_scored{in.group, in.header, std::move(*annotations), in.assembler});
+  const auto &env = settings_->env(text_of((*header)->key()->env()));
+  waiting_group group{in, std::move(*header), &env};
+  const auto needs = needs_of(env);
+  if (needs == score_needs::nothing) {
+    answer(group, std::nullopt);
+    return;
+  }
+  auto key = needs == score_needs::state ? state_key(text_of(group.header->key()->env())) : "";
+  group.key = std::move(key);
+  ask_turn(waiting_.insert_or_assign(in.group, std::move(group)).first->second);
+  show_wait();
 }
 
-/// Nothing is under way between two messages.
-void scorer::take_down(const peer_down &) {}
+void scorer::ask_turn(const waiting_group &group) {
+  crash_point("scorer.turn.ask");
+  const auto &in = group.in;
+  tell(peers_.planner,
+       score_wanted{in.group, in.header, group.key, in.assembler, self_of(*this)});
+}
 
-/// It has answered all that came before this; what still comes is asked of another.
-void scorer::finish(const drain &) { tell(peers_.supervisor, drained{name()}); }
+/// A planner that started again does not know who waits for a turn.
+void scorer::take_hello(const planner_hello &in) {
+  if (in.claim.folder == claim_.folder && in.claim.epoch <= claim_.epoch)
+    return;
+  claim_ = in.claim;
+  for (const auto &[ref, group] : waiting_)
+    ask_turn(group);
+}
+
+/// One that is not known here has been asked of another meanwhile.
+void scorer::take_turn(const score_turn &in) {
+  const auto found = waiting_.extract(in.group);
+  if (found && !in.scored) {
+    answer_link once;
+    if (in.number != 0)
+      once = {found.mapped().key, in.number, in.state, {}};
+    answer(found.mapped(), std::move(once));
+  }
+  show_wait();
+  leave_if_idle();
+}
+
+/// @param once names the state that it rests on; it gets the one afterwards.
+void scorer::answer(const waiting_group &group, std::optional<answer_link> once) {
+  const auto &in = group.in;
+  answer_inputs inputs;
+  if (once)
+    inputs.state = once->before;
+  auto found = [&] {
+    const stage_meter::timer timer(counters_->stages.score);
+    return annotate(group.header, *group.env, inputs);
+  }();
+  if (!found) {
+    refuse(in, found.error());
+    return;
+  }
+  ++counters_->groups_scored;
+  counters_->stages.score.bytes += in.header.size() + found->annotations.size();
+  if (once)
+    once->after = std::move(found->after);
+  const bool logged = once.has_value();
+  if (logged)
+    crash_point("scorer.answer.send");
+  tell(peers_.planner, group_scored{in.group, in.header, std::move(found->annotations),
+                                    in.assembler, std::move(once)});
+  if (logged)
+    crash_point("scorer.answer.sent");
+}
+
+void scorer::refuse(const group_complete &in, const error &why) {
+  ++counters_->groups_scored;
+  tell(peers_.planner, group_tombstone{in.group, in.header, tombstone_reason::unscored, why.message,
+                                       in.assembler});
+}
+
+/// Without its assembler a group is nobody's: another one sends it again.
+void scorer::take_down(const peer_down &in) {
+  std::erase_if(waiting_, [&](const auto &group) { return group.second.in.assembler == in.who; });
+  show_wait();
+  leave_if_idle();
+}
+
+/// It answers what it has; what still comes is asked of another.
+void scorer::finish(const drain &) {
+  draining_ = true;
+  leave_if_idle();
+}
+
+void scorer::leave_if_idle() {
+  if (draining_ && waiting_.empty())
+    tell(peers_.supervisor, drained{name()});
+}
+
+void scorer::show_wait() {
+  if (waiting_.empty())
+    counters_->waits->clear(name());
+  else
+    counters_->waits->set(name(), fmt::format("turn of {}", waiting_.begin()->first.ordinal),
+                          fmt::format("the turn of group {}",
+                                      key_of(*waiting_.begin()->second.header->key()).text()),
+                          "planner");
+}
 
 } // namespace millrace

@@ -76,8 +76,9 @@ class Process:
 class Cluster:
     """All processes of one run. `sets` hold for all of them."""
 
-    def __init__(self, case, sets=(), name="run", timeout=1.0, directory="tcp://127.0.0.1:*"):
+    def __init__(self, case, sets=(), name="run", timeout=1.0, directory="tcp://127.0.0.1:*", config=CONFIG):
         self.case = case
+        self.config = config
         self.folder = case.dir / name
         self.folder.mkdir()
         self.sets = [f"link.timeout={timeout}", f"state={self.folder / 'state'}", *map(str, sets)]
@@ -100,17 +101,17 @@ class Cluster:
         self.endpoint = file.read_text().strip()
         return process
 
-    def spawn(self, name, words, sets=()):
+    def spawn(self, name, words, sets=(), env=None):
         self.number += 1
-        words = ["actor", *words, "--config", str(CONFIG)]
+        words = ["actor", *words, "--config", str(self.config)]
         for each in (*self.sets, *sets):
             words += ["--set", str(each)]
-        process = Process(name, self.folder / f"{self.number:03}-{name}.log", words, self.env)
+        process = Process(name, self.folder / f"{self.number:03}-{name}.log", words, {**self.env, **(env or {})})
         self.running[name] = process
         self.all.append(process)
         return process
 
-    def start(self, role, number, *sets):
+    def start(self, role, number, *sets, env=None):
         """A stage or the planner."""
         words = [role]
         name = f"{role}-{number}"
@@ -121,7 +122,7 @@ class Cluster:
             name = role
         else:
             words += ["--name", str(number)]
-        return self.spawn(name, words, [f"directory.endpoint={self.endpoint}", *sets])
+        return self.spawn(name, words, [f"directory.endpoint={self.endpoint}", *sets], env)
 
     def start_all(self, **counts):
         """Roles with underscores, trainers and readers as the config says; then the planner."""

@@ -47,9 +47,9 @@ class Case(unittest.TestCase):
     def assert_succeeds(self, done):
         self.assertEqual((done.returncode, done.stderr), (0, ""), done.stderr)
 
-    def synth(self, name="s.mrec", scale="0.02", *flags):
+    def synth(self, name="s.mrec", scale="0.02", *flags, preset="quickstart"):
         path = self.dir / name
-        self.assert_succeeds(self.run_millrace("synth", "--preset", "quickstart", "--scale", scale, *flags, "-o", path))
+        self.assert_succeeds(self.run_millrace("synth", "--preset", preset, "--scale", scale, *flags, "-o", path))
         return path
 
     def assert_only(self, *names):
