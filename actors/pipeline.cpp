@@ -93,8 +93,11 @@ public:
     options.vocab_size = config_.vocab_size;
     options.pace = config_.source.pace;
     options.sizes.other = config_.env_default.group_size;
-    for (const auto &[name, env] : config_.envs)
+    options.frozen.other = config_.env_default.demands_frozen();
+    for (const auto &[name, env] : config_.envs) {
       options.sizes.by_env.emplace(name, env.group_size);
+      options.frozen.by_env.emplace(name, env.demands_frozen());
+    }
     add("env-reader", role::env_reader, spec.name,
         system_.spawn<env_reader>(parts_.context, std::move(options), std::move(*file),
                                   env_reader_peers{{}, planner_, supervisor_}, parts_.counters,

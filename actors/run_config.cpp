@@ -24,9 +24,9 @@ std::vector<error> run_config::validate() const {
   take(plan.validate());
   take(link.validate());
   take(trainer.validate());
-  take(env_default.validate("env_default"));
+  take(env_default.validate("env_default", env_config{}));
   for (const auto &[name, env] : envs)
-    take(env.validate("env." + name));
+    take(env.validate("env." + name, env_default));
   constexpr std::uint64_t least_memory = std::uint64_t{1} << 20;
   if (memory_limit != 0 && memory_limit < least_memory)
     errors.push_back({errc::bad_config,

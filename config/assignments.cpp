@@ -26,6 +26,18 @@ std::string_view foreign_type(toml::node_type type) {
   }
 }
 
+/// The elements of an array of strings; nothing for another one.
+std::optional<std::vector<std::string>> texts_of(const toml::array &array) {
+  std::vector<std::string> out;
+  for (const auto &element : array) {
+    const auto *text = element.as_string();
+    if (text == nullptr)
+      return std::nullopt;
+    out.push_back(text->get());
+  }
+  return out;
+}
+
 written_value value_of(const toml::node &node) {
   if (const auto *boolean = node.as_boolean())
     return boolean->get();
@@ -35,6 +47,9 @@ written_value value_of(const toml::node &node) {
     return number->get();
   if (const auto *text = node.as_string())
     return text->get();
+  if (const auto *array = node.as_array(); array != nullptr)
+    if (auto texts = texts_of(*array))
+      return *std::move(texts);
   return foreign_value{foreign_type(node.type())};
 }
 
@@ -126,6 +141,9 @@ std::string describe(const written_value &value) {
     std::string operator()(double v) const { return fmt::format("{} is a float", v); }
     std::string operator()(const std::string &v) const {
       return fmt::format("'{}' is a string", printable(v));
+    }
+    std::string operator()(const std::vector<std::string> &) const {
+      return "the value is an array";
     }
     std::string operator()(const foreign_value &v) const {
       return fmt::format("the value is {}", v.type);

@@ -14,13 +14,14 @@ namespace millrace {
 
 /// A TOML value of a type that no key wants.
 struct foreign_value {
-  std::string_view type; ///< "a table", "an array", "a date"
+  std::string_view type; ///< "a table", "an array" (of something else than strings), "a date"
 
   bool operator==(const foreign_value &) const = default;
 };
 
 /// A value as it was written. A string stands for everything that is wanted as text.
-using written_value = std::variant<bool, std::int64_t, double, std::string, foreign_value>;
+using written_value =
+    std::variant<bool, std::int64_t, double, std::string, std::vector<std::string>, foreign_value>;
 
 /// The type of a foreign_value that is a table.
 inline constexpr std::string_view table_type = "a table";

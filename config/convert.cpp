@@ -43,6 +43,20 @@ std::string a_choice_of(std::span<const std::string_view> names) {
   return out;
 }
 
+bool has_control(std::string_view text) {
+  return std::any_of(text.begin(), text.end(),
+                     [](char c) { return std::iscntrl(static_cast<unsigned char>(c)) != 0; });
+}
+
+/// A name in a list or a table.
+status check_name(std::string_view text, std::size_t longest) {
+  if (text.empty() || text.size() > longest)
+    return fail(errc::bad_config, "a name of {} bytes, 1 to {} are wanted", text.size(), longest);
+  if (has_control(text))
+    return fail(errc::bad_config, "'{}' holds a control character", printable(text));
+  return {};
+}
+
 struct converter {
   const assignment &from;
 
@@ -93,10 +107,31 @@ struct converter {
     if (text->size() < type.min || text->size() > type.max)
       return fail(errc::bad_config, "a string of {} bytes, {} to {} are wanted", text->size(),
                   type.min, type.max);
-    if (std::any_of(text->begin(), text->end(),
-                    [](char c) { return std::iscntrl(static_cast<unsigned char>(c)) != 0; }))
+    if (has_control(*text))
       return fail(errc::bad_config, "'{}' holds a control character", printable(*text));
     return *text;
+  }
+
+  result<key_value> operator()(const text_list_type &type) const {
+    const auto *list = std::get_if<std::vector<std::string>>(&from.value);
+    if (list == nullptr)
+      return wrong_type(from, "a list of strings");
+    for (const auto &text : *list)
+      MILLRACE_TRY(check_name(text, type.longest));
+    return *list;
+  }
+
+  /// One entry; its name is the last part of the key.
+  result<key_value> operator()(const number_table_type &type) const {
+    if (const auto *other = std::get_if<foreign_value>(&from.value);
+        other != nullptr && other->type == table_type)
+      return std::map<std::string, double>{};
+    const auto &name = from.path.back();
+    MILLRACE_TRY(check_name(name, type.longest));
+    const auto number = (*this)(number_type{type.min, type.max});
+    if (!number)
+      return number;
+    return std::map<std::string, double>{{name, std::get<double>(*number)}};
   }
 
   result<key_value> operator()(const choice_type &type) const {
@@ -128,6 +163,12 @@ struct range_writer {
     return fmt::format("string, {} to {} bytes", type.min, type.max);
   }
   std::string operator()(const choice_type &type) const { return a_choice_of(type.names); }
+  std::string operator()(const text_list_type &type) const {
+    return fmt::format("list of strings, 1 to {} bytes each", type.longest);
+  }
+  std::string operator()(const number_table_type &type) const {
+    return fmt::format("table of numbers, {} to {}", type.min, type.max);
+  }
 };
 
 struct toml_writer {
@@ -136,6 +177,18 @@ struct toml_writer {
   std::string operator()(std::int64_t value) const { return fmt::format("{}", value); }
   std::string operator()(double value) const { return fmt::format("{}", value); }
   std::string operator()(const std::string &value) const { return toml_quoted(value); }
+  std::string operator()(const std::vector<std::string> &values) const {
+    std::string out;
+    for (const auto &value : values)
+      out += (out.empty() ? "" : ", ") + toml_quoted(value);
+    return "[" + out + "]";
+  }
+  std::string operator()(const std::map<std::string, double> &values) const {
+    std::string out;
+    for (const auto &[name, value] : values)
+      out += fmt::format("{}{} = {}", out.empty() ? " " : ", ", toml_quoted(name), value);
+    return out.empty() ? "{}" : "{" + out + " }";
+  }
 };
 
 } // namespace

@@ -9,7 +9,8 @@
 
 namespace millrace {
 
-/// The value of an assignment as the type wants it; a choice as its name.
+/// The value of an assignment as the type wants it; a choice as its name, of a table the one entry
+/// that it sets.
 /// Errors: bad_config with what is wrong ("'two' is a string, an integer is wanted"), without the
 /// key and its place.
 result<key_value> convert(const assignment &written, const key_type &type);

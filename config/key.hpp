@@ -3,17 +3,20 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <variant>
+#include <vector>
 
 namespace millrace {
 
 /// What a key holds. Nothing: an optional number that is off.
-using key_value = std::variant<std::monostate, bool, std::int64_t, double, std::string>;
+using key_value = std::variant<std::monostate, bool, std::int64_t, double, std::string,
+                               std::vector<std::string>, std::map<std::string, double>>;
 
 /// What a key wants.
 struct boolean_type {};
@@ -40,7 +43,19 @@ struct choice_type {
   /// Names that will be known: refused with a message that says so.
   std::span<const std::string_view> later;
 };
-using key_type = std::variant<boolean_type, integer_type, number_type, text_type, choice_type>;
+/// A list of texts, each of 1 to so many bytes.
+struct text_list_type {
+  std::size_t longest;
+};
+/// A table of numbers in [min, max] under names of 1 to so many bytes. Each name is set by itself;
+/// what is not named stays.
+struct number_table_type {
+  double min;
+  double max;
+  std::size_t longest;
+};
+using key_type = std::variant<boolean_type, integer_type, number_type, text_type, choice_type,
+                              text_list_type, number_table_type>;
 
 /// One config key of the struct `Root`.
 template <class Root> struct key {
@@ -55,10 +70,16 @@ template <class Root> struct key {
 
 namespace detail {
 
+/// Members that are a key's value as they are.
+template <class Member>
+inline constexpr bool is_key_value =
+    std::is_same_v<Member, bool> || std::is_same_v<Member, double> ||
+    std::is_same_v<Member, std::string> || std::is_same_v<Member, std::vector<std::string>> ||
+    std::is_same_v<Member, std::map<std::string, double>>;
+
 /// A member as a key's value, and back. Choices are enums: the names stand in their order.
 template <class Member> key_value to_key_value(const Member &member) {
-  if constexpr (std::is_same_v<Member, bool> || std::is_same_v<Member, double> ||
-                std::is_same_v<Member, std::string>)
+  if constexpr (is_key_value<Member>)
     return member;
   else if constexpr (std::is_same_v<Member, std::filesystem::path>)
     return member.string();
@@ -69,8 +90,7 @@ template <class Member> key_value to_key_value(const Member &member) {
 }
 
 template <class Member> void from_key_value(Member &member, const key_value &value) {
-  if constexpr (std::is_same_v<Member, bool> || std::is_same_v<Member, double> ||
-                std::is_same_v<Member, std::string>)
+  if constexpr (is_key_value<Member>)
     member = std::get<Member>(value);
   else if constexpr (std::is_same_v<Member, std::filesystem::path>)
     member = std::get<std::string>(value);

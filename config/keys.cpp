@@ -25,7 +25,8 @@ constexpr std::array<std::string_view, 1> versions{"fresh"};
 constexpr std::array<std::string_view, 2> versions_later{"recorded", "offset"};
 constexpr std::array<std::string_view, 2> last_batches{"ship", "hold"};
 constexpr std::array<std::string_view, 3> keeps{"auto", "durable", "trained"};
-constexpr std::array<std::string_view, 3> action_losses{"rl", "ce", "ref_kl"};
+constexpr std::array<std::string_view, 4> action_losses{"auto", "rl", "ce", "ref_kl"};
+constexpr std::array<std::string_view, 3> samplers{"any", "live", "frozen"};
 constexpr std::array<std::string_view, 2> aggregations{"mean", "prompt"};
 
 constexpr integer_type count_up_to(std::int64_t most) { return {1, most}; }
@@ -172,9 +173,15 @@ constexpr std::array env_table{
     env_key("group_size", MILLRACE_MEMBER(group_size), integer_type{0, 65'535}, "episodes",
             "Episodes of a group; 0: the recording says it. Where both say it they must agree."),
     env_key("algorithm", MILLRACE_MEMBER(algorithm), text_type{1, 64}, "",
-            "How advantages are made: grpo, or none (those that came with the episodes)."),
+            "How groups are scored: grpo, hierarchical_grpo, max_rl, rae, echo, sft, opd, opsd, or "
+            "none (advantages that came with the episodes). docs/algorithms.md explains each."),
     env_key("action_loss_type", MILLRACE_MEMBER(action_loss_type), choice_type{action_losses, {}},
-            "", "Loss component that trains the model's tokens."),
+            "",
+            "Loss component that trains the model's tokens; auto: the algorithm's own: ce for sft, "
+            "ref_kl for opd and opsd, rl for all others."),
+    env_key("sampler", MILLRACE_MEMBER(sampler), choice_type{samplers, {}}, "",
+            "Who sampled the episodes: the live policy, a frozen model, or any of both. An episode "
+            "that says otherwise is rejected. sft wants frozen."),
     env_key("gate.reject_min", MILLRACE_MEMBER(gate.reject_min), number_type{-1e9, 1e9, true},
             "advantage",
             "A group is rejected if all its advantages lie in [reject_min, reject_max]. Both are "
@@ -193,6 +200,23 @@ constexpr std::array env_table{
             "", "The baseline weighs each trace by its trainable tokens."),
     env_key("loss_aggregation", MILLRACE_MEMBER(aggregation), choice_type{aggregations, {}}, "",
             "prompt: each group counts alike; mean: each token does."),
+    env_key("episode_agents", MILLRACE_MEMBER(episode_agents), text_list_type{limits::name_bytes},
+            "",
+            "hierarchical_grpo: agents whose traces are compared within their episode; those of "
+            "others are compared over the group."),
+    env_key("decay", MILLRACE_MEMBER(decay), number_type{0, 0.999999}, "",
+            "rae: share of an agent's baseline that a new reward leaves. Larger: steadier, and "
+            "slower to follow the policy."),
+    env_key("echo.roles", MILLRACE_MEMBER(echo.roles),
+            number_table_type{0, 1e6, limits::name_bytes}, "",
+            "echo: weight in the ce loss of the tokens of each role, `echo.roles.tool = 0.1`. "
+            "Larger: the model learns more of what the environment says."),
+    env_key("teacher.endpoint", MILLRACE_MEMBER(teacher.endpoint), text_type{0, longest_endpoint},
+            "",
+            "opd: model server of the teacher, opsd: of the live policy: "
+            "`http://10.0.0.7:8000`."),
+    env_key("teacher.model", MILLRACE_MEMBER(teacher.model), text_type{0, limits::name_bytes}, "",
+            "Name of the model on that server; empty: whichever it has."),
     env_key("temperature", MILLRACE_MEMBER(temperature), number_type{1e-6, 1e4}, "",
             "Sampling temperature of the policy, on every token."),
 };

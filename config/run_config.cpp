@@ -47,6 +47,8 @@ template <class Root> key_value named_value(const key<Root> &key, const Root &ro
 }
 
 template <class Root> void set_named_value(const key<Root> &key, Root &root, key_value value) {
+  if (auto *entries = std::get_if<std::map<std::string, double>>(&value)) // others stay
+    entries->merge(std::get<std::map<std::string, double>>(key.get(root)));
   if (const auto *choice = std::get_if<choice_type>(&key.type)) {
     const auto place =
         std::find(choice->names.begin(), choice->names.end(), std::get<std::string>(value));
@@ -70,16 +72,26 @@ template <class Root> bool is_section(std::span<const key<Root>> keys, std::stri
   });
 }
 
-bool is_empty_table(const assignment &from) {
-  return std::holds_alternative<foreign_value>(from.value) &&
-         std::get<foreign_value>(from.value).type == table_type;
-}
-
 std::string join(std::span<const std::string> path) {
   std::string out;
   for (const std::string &part : path)
     out += (out.empty() ? "" : ".") + part;
   return out;
+}
+
+/// The table of numbers that the last part of `path` names an entry of; null if there is none.
+template <class Root>
+const key<Root> *find_table(std::span<const key<Root>> keys, std::span<const std::string> path) {
+  if (path.empty())
+    return nullptr;
+  const key<Root> *found = find_key(keys, join(path.first(path.size() - 1)));
+  return found != nullptr && std::holds_alternative<number_table_type>(found->type) ? found
+                                                                                    : nullptr;
+}
+
+bool is_empty_table(const assignment &from) {
+  return std::holds_alternative<foreign_value>(from.value) &&
+         std::get<foreign_value>(from.value).type == table_type;
 }
 
 /// Applies assignments to a config and collects what is wrong with them.
@@ -138,6 +150,10 @@ private:
                 std::span<const std::string> path, Root &root) {
     const std::string name = join(path);
     const key<Root> *key = find_key(keys, name);
+    if (key == nullptr)
+      key = find_table(keys, path);
+    else if (std::holds_alternative<number_table_type>(key->type) && !is_empty_table(from))
+      return refuse(from, fmt::format("{}, a table is wanted", describe(from.value)));
     if (key == nullptr && (name.empty() || is_section(keys, name))) {
       if (!is_empty_table(from))
         refuse(from, fmt::format("{}, a table is wanted", describe(from.value)));

@@ -94,6 +94,7 @@ void visit(vector_audit &a, const wire::Node &node) {
   a.scalars(node.ce_weights());
   a.scalars(node.ref_kl_weights());
   a.scalars(node.mm_token_type_ids());
+  a.scalars(node.echo_mask());
   visit(a, node.routed_experts());
   a.tables(node.tensors(), [&a](const wire::Array &array) { visit(a, &array); });
   visit(a, node.kept_counts());
@@ -151,7 +152,13 @@ void visit(vector_audit &a, const wire::GroupAnnotations &root) {
   a.text(root.algorithm());
   a.tables(root.traces(), [&a](const wire::TraceAnnotation &trace) {
     a.tables(trace.samples(), [](const wire::SampleAnnotation &) {});
+    a.scalars(trace.reference_logprobs());
   });
+  a.tables(root.echo_roles(), [&a](const wire::EchoRole &entry) { a.text(entry.role()); });
+}
+
+void visit(vector_audit &a, const wire::AgentBaselines &root) {
+  a.tables(root.agents(), [&a](const wire::AgentBaseline &entry) { a.text(entry.agent()); });
 }
 
 void visit(vector_audit &a, const wire::BinPlan &root) {
@@ -450,6 +457,7 @@ template result<body<wire::EpisodeFrame>> parse(frame, const std::shared_ptr<mem
 template result<body<wire::SealedIndex>> parse(frame, const std::shared_ptr<memory_meter> &);
 template result<body<wire::GroupHeader>> parse(frame, const std::shared_ptr<memory_meter> &);
 template result<body<wire::GroupAnnotations>> parse(frame, const std::shared_ptr<memory_meter> &);
+template result<body<wire::AgentBaselines>> parse(frame, const std::shared_ptr<memory_meter> &);
 template result<body<wire::BinPlan>> parse(frame, const std::shared_ptr<memory_meter> &);
 template result<body<wire::MicroBatch>> parse(frame, const std::shared_ptr<memory_meter> &);
 template result<body<wire::GroupSize>> parse(frame, const std::shared_ptr<memory_meter> &);

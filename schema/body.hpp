@@ -29,6 +29,7 @@ template <> inline constexpr const char *body_identifier<wire::EpisodeFrame> = "
 template <> inline constexpr const char *body_identifier<wire::SealedIndex> = "MRSI";
 template <> inline constexpr const char *body_identifier<wire::GroupHeader> = "MRGH";
 template <> inline constexpr const char *body_identifier<wire::GroupAnnotations> = "MRGA";
+template <> inline constexpr const char *body_identifier<wire::AgentBaselines> = "MRAB";
 template <> inline constexpr const char *body_identifier<wire::BinPlan> = "MRBP";
 template <> inline constexpr const char *body_identifier<wire::MicroBatch> = "MRMB";
 template <> inline constexpr const char *body_identifier<wire::GroupSize> = "MRGS";

@@ -166,6 +166,8 @@ node_view episode_frame::node(std::uint32_t i) const {
   out.ref_kl_weights = optional_span(in.ref_kl_weights());
   if (in.mm_token_type_ids() != nullptr)
     out.mm_token_type_ids = span_of(in.mm_token_type_ids());
+  if (in.echo_mask() != nullptr)
+    out.echo_mask = span_of(in.echo_mask());
   // parse() has read these descriptors: they are good.
   if (in.routed_experts() != nullptr)
     out.routed_experts = *view_array(*in.routed_experts(), parts_);
@@ -190,6 +192,11 @@ bool has_usable_names(const wire::EpisodeFrame &frame) noexcept {
 status check_elements(const episode_frame &frame, const element_limits &demands) {
   const auto &table = frame.table();
   MILLRACE_TRY(check_names(table));
+  if (demands.frozen && !table.eval() && table.frozen() != *demands.frozen)
+    return fail(errc::bad_value,
+                "episode '{}': {} sampled it, and the sampler of environment '{}' is {}",
+                text_of(table.episode()), table.frozen() ? "a frozen model" : "the live policy",
+                text_of(table.key()->env()), *demands.frozen ? "frozen" : "live");
   for (std::uint32_t i = 0; i < frame.node_count(); ++i) {
     const auto &node = *table.nodes()->Get(i);
     auto found = check_node(frame.node(i), demands.vocab_size);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -59,6 +60,9 @@ bool has_usable_names(const wire::EpisodeFrame &frame) noexcept;
 /// What the door (reader or importer) demands of a frame.
 struct element_limits {
   std::uint32_t vocab_size = 0; ///< ids must be below it; 0: any non-negative id
+  /// What an episode for training must say of who sampled it (EpisodeFrame.frozen); nothing:
+  /// either.
+  std::optional<bool> frozen{};
 };
 
 /// The element level, once, at the door: names are there, every node passes check_node, parents

@@ -26,7 +26,7 @@ std::size_t encoded_size(const node_data &node) {
               bytes_of(node.is_content) + bytes_of(node.logprobs) + bytes_of(node.advantages) +
               bytes_of(node.reference_logprobs) + bytes_of(node.rl_weights) +
               bytes_of(node.ce_weights) + bytes_of(node.ref_kl_weights) +
-              bytes_of(node.mm_token_type_ids);
+              bytes_of(node.mm_token_type_ids) + bytes_of(node.echo_mask);
   for (const auto &tensor : node.tensors)
     size += 512 + tensor.name.size();
   return size;
@@ -84,9 +84,11 @@ Offset<wire::Node> create(FlatBufferBuilder &builder, message &parts, const node
     tensors.push_back(create(builder, parts, tensor));
   const auto tensors_at = tensors.empty() ? Offset<flatbuffers::Vector<Offset<wire::Array>>>{}
                                           : builder.CreateVector(tensors);
+  const auto echo_mask = create(builder, node.echo_mask);
   return wire::CreateNode(builder, node.trace, node.index, node.parent, role, node.sampled,
                           token_ids, mask, is_content, logprobs, advantages, reference_logprobs, rl,
-                          ce, ref_kl, type_ids, experts, tensors_at, kept_counts, kept_ids);
+                          ce, ref_kl, type_ids, experts, tensors_at, kept_counts, kept_ids,
+                          echo_mask);
 }
 
 Offset<wire::EpisodeEnd> create(FlatBufferBuilder &builder, const finish_data &finish) {

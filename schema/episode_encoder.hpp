@@ -39,6 +39,7 @@ struct node_data {
   std::vector<array_data> tensors;
   std::optional<array_data> kept_counts{};
   std::optional<array_data> kept_ids{};
+  std::optional<std::vector<std::uint8_t>> echo_mask{};
 };
 
 struct trace_result_data {

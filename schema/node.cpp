@@ -78,6 +78,10 @@ status check_node(const node_view &node, std::uint32_t vocab_size) {
     MILLRACE_TRY(check_length("is_content", node.is_content.size(), n, "token ids"));
     MILLRACE_TRY(check_flags("is_content", node.is_content));
   }
+  if (node.echo_mask) {
+    MILLRACE_TRY(check_length("echo_mask", node.echo_mask->size(), n, "token ids"));
+    MILLRACE_TRY(check_flags("echo_mask", *node.echo_mask));
+  }
   MILLRACE_TRY(check_ids(node.token_ids, vocab_size));
 
   const auto k = count_true(node.mask);

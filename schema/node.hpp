@@ -28,6 +28,7 @@ struct node_view {
   std::optional<std::span<const float>> ce_weights;               ///< [n]
   std::optional<std::span<const float>> ref_kl_weights;           ///< [n]
   std::optional<std::span<const std::uint8_t>> mm_token_type_ids; ///< [n]
+  std::optional<std::span<const std::uint8_t>> echo_mask;         ///< [n], 0 or 1
   std::optional<array_view> routed_experts;                       ///< [n, layers, top_k]
   std::vector<array_view> tensors;                                ///< image tensors by name
   std::optional<array_view> kept_counts;                          ///< int32 [n], with kept_ids

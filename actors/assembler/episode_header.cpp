@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "actors/assembler/branch_arrays.hpp"
+#include "actors/graph/echo.hpp"
 #include "schema/limits.hpp"
 
 namespace millrace {
@@ -74,7 +75,8 @@ std::uint8_t flags_of(const node_view &node) {
       flag(node.reference_logprobs.has_value(), wire::NodeFlag::ReferenceLogprobs) |
       flag(node.rl_weights.has_value(), wire::NodeFlag::RlWeights) |
       flag(node.ce_weights.has_value(), wire::NodeFlag::CeWeights) |
-      flag(node.ref_kl_weights.has_value(), wire::NodeFlag::RefKlWeights));
+      flag(node.ref_kl_weights.has_value(), wire::NodeFlag::RefKlWeights) |
+      flag(has_echo_tokens(node), wire::NodeFlag::EchoTokens));
 }
 
 /// Index of a role in the table, where it is put if it is new.

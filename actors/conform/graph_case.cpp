@@ -26,6 +26,8 @@ result<node_data> read_node(const json::value &in) {
   fields.find("routed_experts", experts);
   MILLRACE_TRY(fields.done());
   out.parent = parent.value_or(-1);
+  if (out.is_content.size() != out.token_ids.size())
+    out.is_content.clear(); // such a list says nothing; the door refuses it
   if (weights) {
     case_fields streams(*weights);
     streams.find("rl", out.rl_weights);
@@ -40,6 +42,20 @@ result<node_data> read_node(const json::value &in) {
     out.routed_experts = std::move(*array);
   }
   return out;
+}
+
+/// A list of lists, one for each branch.
+template <class T> status read_lists(const json::value &in, std::vector<std::vector<T>> &out) {
+  const auto lists = in.items();
+  if (!lists)
+    return tl::unexpected(lists.error());
+  for (const auto &list : *lists) {
+    auto values = list.as<std::vector<T>>();
+    if (!values)
+      return tl::unexpected(std::move(values).error());
+    out.push_back(std::move(*values));
+  }
+  return {};
 }
 
 result<trace_assignment> read_assignment(const json::value &in) {
@@ -59,18 +75,8 @@ result<trace_assignment> read_assignment(const json::value &in) {
     out.advantage = static_cast<float>(*number);
   }
   MILLRACE_TRY(fields.done());
-  if (!reference)
-    return out;
-  const auto lists = reference->items();
-  if (!lists)
-    return tl::unexpected(lists.error());
-  out.reference_logprobs.emplace();
-  for (const auto &list : *lists) {
-    auto values = list.as<std::vector<float>>();
-    if (!values)
-      return tl::unexpected(std::move(values).error());
-    out.reference_logprobs->push_back(std::move(*values));
-  }
+  if (reference)
+    MILLRACE_TRY(read_lists(*reference, out.reference_logprobs.emplace()));
   return out;
 }
 
@@ -127,16 +133,47 @@ status read_episode(const json::value &in, graph_case &out) {
   return {};
 }
 
+status read_roles(const json::value &in, std::map<std::string, double> &out) {
+  const auto roles = in.members();
+  if (!roles)
+    return tl::unexpected(roles.error());
+  for (const auto &[role, value] : *roles) {
+    const auto alpha = value.as<double>();
+    if (!alpha)
+      return tl::unexpected(alpha.error());
+    out.emplace(role, *alpha);
+  }
+  return {};
+}
+
+/// Hands the filter masks, which stand under the ids of traces, to their traces.
+status read_filters(const json::value &in, graph_case &out) {
+  const auto filters = in.members();
+  if (!filters)
+    return tl::unexpected(filters.error());
+  for (const auto &[id, masks] : *filters)
+    for (std::size_t e = 0; e < out.episodes.size(); ++e)
+      for (std::size_t t = 0; t < out.assignments[e].size(); ++t)
+        if (out.episodes[e].finish->traces[t].id == id)
+          MILLRACE_TRY(read_lists(masks, out.assignments[e][t].echo_filter.emplace()));
+  return {};
+}
+
 status read_config(const json::value &in, graph_case &out) {
   std::string loss;
   std::optional<json::value> gate;
-  case_fields fields(in);
+  std::optional<json::value> roles;
+  field_reader fields(in);
   fields.get("env_name", out.env_name);
   fields.get("temperature", out.env.temperature);
   fields.get("algorithm", out.env.algorithm);
   fields.get("action_loss_type", loss);
   fields.find("gate", gate);
+  fields.find("echo_roles", roles);
   MILLRACE_TRY(fields.done());
+  if (roles)
+    MILLRACE_TRY(read_roles(*roles, out.env.echo.roles));
+  out.env.action_loss_type = action_loss::rl;
   if (loss == "ce")
     out.env.action_loss_type = action_loss::ce;
   else if (loss == "ref_kl")
@@ -165,6 +202,11 @@ result<graph_case> read_graph_case(const json::value &test) {
     return tl::unexpected(episodes.error());
   for (const auto &episode : *episodes)
     MILLRACE_TRY(read_episode(episode, out));
+  const auto filters = config->find<json::value>("echo_filter_masks", json::nulls::as_absent);
+  if (!filters)
+    return tl::unexpected(filters.error());
+  if (*filters)
+    MILLRACE_TRY(read_filters(**filters, out));
   return out;
 }
 

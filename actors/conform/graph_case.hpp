@@ -16,6 +16,7 @@ struct trace_assignment {
   std::optional<float> advantage;               ///< one number for all trainable tokens
   std::optional<std::vector<float>> advantages; ///< or one for each
   std::optional<std::vector<std::vector<float>>> reference_logprobs; ///< by trainable branch
+  std::optional<std::vector<std::vector<std::uint8_t>>> echo_filter; ///< by trainable branch
 
   bool scores() const noexcept { return advantage || advantages; }
 };

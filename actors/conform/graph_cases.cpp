@@ -1,152 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cmath>
+#include <map>
 
-#include "actors/assembler/group_header.hpp"
 #include "actors/conform/cases.hpp"
 #include "actors/conform/comparison.hpp"
-#include "actors/conform/graph_case.hpp"
+#include "actors/conform/graph_group.hpp"
 #include "actors/graph/credit.hpp"
+#include "actors/graph/echo.hpp"
 #include "actors/packer/gather.hpp"
-#include "actors/scorer/annotate.hpp"
-#include "actors/scorer/routing.hpp"
+#include "actors/scorer/echo.hpp"
 #include "actors/trainer/tensors.hpp"
 
 namespace millrace {
 
 namespace {
 
-/// A group on its way: as the assembler and the scorer of a run have it.
-struct processed_group {
-  std::vector<sealed_episode> episodes;
-  body<wire::GroupHeader> header;
-  std::vector<trace_verdict> routed; ///< before pruning
-  group_verdict verdict;             ///< after
-  double scale = 0;                  ///< largest absolute reward of the eligible traces
-};
-
-/// What the door and the assembler do to an episode.
-result<sealed_episode> seal(const frame_data &episode) {
-  auto parts = encode(episode);
-  if (!parts)
-    return tl::unexpected(std::move(parts).error());
-  auto parsed = episode_frame::parse(std::move(*parts));
-  if (!parsed)
-    return tl::unexpected(std::move(parsed).error());
-  MILLRACE_TRY(check_elements(*parsed, {}));
-  return sealed_episode::seal({std::move(*parsed)});
-}
-
-std::vector<node_shape> shapes_of(const std::vector<node_view> &nodes) {
-  std::vector<node_shape> out;
-  for (const auto &node : nodes)
-    out.push_back(shape_of(node));
-  return out;
-}
-
-result<node_values> advantages_after(const trace_assignment &given,
-                                     const std::vector<node_view> &nodes) {
-  return given.advantage ? assign_advantages(nodes, *given.advantage)
-                         : assign_advantages(nodes, *given.advantages);
-}
-
-/// Puts what a case assigns to one trace into the episode's nodes.
-status assign(frame_data &episode, const sealed_episode &sealed, std::size_t trace,
-              const trace_assignment &given) {
-  const auto nodes = sealed.nodes(trace);
-  const auto first = std::find_if(episode.nodes.begin(), episode.nodes.end(),
-                                  [trace](const auto &node) { return node.trace == trace; });
-  if (given.reference_logprobs) {
-    const auto graph = branches_of(shapes_of(nodes));
-    if (!graph)
-      return tl::unexpected(graph.error());
-    auto values = assign_reference_logprobs(nodes, *graph, *given.reference_logprobs);
-    if (!values)
-      return tl::unexpected(std::move(values).error());
-    for (std::size_t i = 0; i < nodes.size(); ++i)
-      first[static_cast<std::ptrdiff_t>(i)].reference_logprobs = std::move((*values)[i]);
-  }
-  if (!given.scores())
-    return {};
-  auto values = advantages_after(given, nodes);
-  if (!values)
-    return tl::unexpected(std::move(values).error());
-  for (std::size_t i = 0; i < nodes.size(); ++i)
-    first[static_cast<std::ptrdiff_t>(i)].advantages = std::move((*values)[i]);
-  return {};
-}
-
-result<std::vector<sealed_episode>> seal_all(const graph_case &input) {
-  std::vector<sealed_episode> out;
-  for (std::size_t e = 0; e < input.episodes.size(); ++e) {
-    auto episode = input.episodes[e];
-    auto sealed = seal(episode);
-    for (std::size_t t = 0; sealed && t < sealed->trace_count(); ++t)
-      MILLRACE_TRY(assign(episode, *sealed, t, input.assignments[e][t]));
-    if (sealed)
-      sealed = seal(episode);
-    if (!sealed)
-      return tl::unexpected(std::move(sealed).error());
-    out.push_back(std::move(*sealed));
-  }
-  return out;
-}
-
-result<body<wire::GroupHeader>> header_of(const graph_case &input,
-                                          const std::vector<sealed_episode> &episodes) {
-  constexpr std::uint64_t whole = 1U << 31;
-  group_members group{.key = key_of(*episodes.front().head().key()),
-                      .source = "case",
-                      .ordinal = 0,
-                      .size = static_cast<std::uint32_t>(input.episodes.size()),
-                      .episodes = {}};
-  for (const auto &episode : episodes)
-    group.episodes.push_back({.data = episode,
-                              .id = std::string(episode.id()),
-                              .attempt = 0,
-                              .status = wire::EpisodeStatus::Ok,
-                              .reason = {}});
-  auto bytes = make_group_header(group, whole);
-  if (!bytes)
-    return tl::unexpected(std::move(bytes).error());
-  auto header = parse<wire::GroupHeader>(std::move(*bytes));
-  if (header)
-    for (const auto *episode : *(*header)->episodes())
-      if (episode->status() != wire::EpisodeStatus::Ok)
-        return fail(errc::bad_value, "{}", text_of(episode->reason()));
-  return header;
-}
-
-/// Seals, heads and scores the group. An error here is a rejected input.
-result<processed_group> process(const graph_case &input) {
-  auto episodes = seal_all(input);
-  if (!episodes)
-    return tl::unexpected(std::move(episodes).error());
-  auto header = header_of(input, *episodes);
-  if (!header)
-    return tl::unexpected(std::move(header).error());
-  auto scores = score_group(**header, input.env);
-  if (!scores)
-    return tl::unexpected(std::move(scores).error());
-  double scale = 0;
-  for (auto &score : scores->traces) {
-    scale = std::max(scale, std::abs(trace_of(**header, score).reward()));
-    if (input.assignments[score.episode][score.trace].scores())
-      score.advantage = std::nullopt; // what was assigned stands in the nodes
-  }
-  auto routed = route(**header, *scores, input.env.action_loss_type);
-  auto verdict = judge_group(**header, *scores, input.env);
-  return processed_group{.episodes = std::move(*episodes),
-                         .header = std::move(*header),
-                         .routed = std::move(routed),
-                         .verdict = std::move(verdict),
-                         .scale = scale};
-}
-
 /// One trace of the group, and what became of it.
 struct trace_result {
   std::vector<node_view> nodes;
   trace_graph graph;
+  std::vector<float> echo;               ///< sample_source::echo
   const trace_verdict *routed = nullptr; ///< null: not eligible
   const trace_verdict *pruned = nullptr;
   std::optional<double> scale; ///< tolerance of advantages; nothing: exact
@@ -160,6 +33,7 @@ result<micro_batch_tensors> gather_sample(const trace_result &trace, const sampl
   sample_source source;
   source.nodes = trace.nodes;
   source.path = &path;
+  source.echo = trace.echo;
   source.tokens = static_cast<std::uint32_t>(path.tokens);
   source.advantage_rule =
       of.score.advantage ? wire::AdvantageRule::Constant : wire::AdvantageRule::Nodes;
@@ -258,21 +132,38 @@ void compare_compact(comparison &to, const json::value &want, const node_values 
       to.numbers((*list)[i], *got[i], scale);
 }
 
-void compare_weights(comparison &to, const json::value &want, const std::vector<node_view> &got) {
-  const auto list = to.items(want, got.size());
+/// The ce weights of each node after echo, which looks at trainable branches only.
+node_values ce_weights_of(const trace_result &trace) {
+  node_values out;
+  for (const auto &node : trace.nodes)
+    out.emplace_back(node.ce_weights ? std::optional(std::vector<float>(node.ce_weights->begin(),
+                                                                        node.ce_weights->end()))
+                                     : std::nullopt);
+  for (const auto &path : trace.graph.trainable)
+    for (auto i : path.nodes) {
+      if (trace.echo.empty() || trace.echo[i] == 0)
+        continue;
+      if (!out[i])
+        out[i].emplace(trace.nodes[i].token_ids.size(), 0.0F);
+      raise_to_echo(trace.nodes[i], trace.echo[i], *out[i]);
+    }
+  return out;
+}
+
+void compare_weights(comparison &to, const json::value &want, const trace_result &got) {
+  const auto list = to.items(want, got.nodes.size());
+  const auto ce = ce_weights_of(got);
   for (std::size_t i = 0; list && i < list->size(); ++i) {
-    const auto &node = got[i];
-    const auto stream = [&](std::string_view key,
-                            const std::optional<std::span<const float>> &values) {
+    const auto stream = [&](std::string_view key, const auto &values) {
       const auto field = (*list)[i].is_null() ? std::nullopt : *(*list)[i].field(key);
       if (field.has_value() != values.has_value())
         to.differs((*list)[i], fmt::format("'{}' is {}", key, values ? "there" : "missing"));
       else if (values)
         to.numbers(*field, *values);
     };
-    stream("rl", node.rl_weights);
-    stream("ce", node.ce_weights);
-    stream("ref_kl", node.ref_kl_weights);
+    stream("rl", got.nodes[i].rl_weights);
+    stream("ce", ce[i]);
+    stream("ref_kl", got.nodes[i].ref_kl_weights);
   }
 }
 
@@ -314,7 +205,7 @@ void compare_nodes(comparison &to, const json::value &want, const trace_result &
   if (const auto field = to.field(want, "node_reference_logprobs"))
     compare_compact(to, *field, reference, std::nullopt);
   if (const auto field = to.field(want, "node_loss_weights"))
-    compare_weights(to, *field, got.nodes);
+    compare_weights(to, *field, got);
   const auto scalar = scalar_advantage(advantages);
   if (const auto field = to.field(want, "scalar_advantage"))
     if (to.present(*field, scalar.has_value()))
@@ -359,14 +250,19 @@ std::string compare_group(const json::value &expected, const graph_case &input,
   const auto field = to.field(expected, "traces");
   const auto list = field ? to.items(*field, traces) : std::nullopt;
   std::size_t next = 0;
+  std::map<std::string_view, float> echo;
+  for (const auto &entry : group.verdict.echo)
+    echo.emplace(entry.role, entry.alpha);
   for (std::size_t e = 0; list && e < group.episodes.size(); ++e)
     for (std::size_t t = 0; t < group.episodes[e].trace_count(); ++t) {
       trace_result got;
       got.nodes = group.episodes[e].nodes(t);
-      got.graph = *branches_of(shapes_of(got.nodes));
       got.routed = verdict_of(group.routed, e, t);
       got.pruned = verdict_of(group.verdict.traces, e, t);
-      if (input.env.algorithm == "grpo")
+      if (got.routed != nullptr)
+        got.echo = echo_weights(got.nodes, echo);
+      got.graph = *branches_of(got.nodes, got.echo);
+      if (input.env.algorithm != "none")
         got.scale = group.scale;
       got.env = input.env_name;
       got.temperature = static_cast<float>(input.env.temperature);
@@ -381,8 +277,6 @@ case_outcome run_graph_case(const json::value &test) {
   const auto input = read_graph_case(test);
   if (!input)
     return case_outcome::fail(input.error().message);
-  if (input->env.algorithm == "echo")
-    return case_outcome::skip("algorithm echo is not built in");
   const auto group = process(*input);
   if (const auto error = test.field("expected_error"); error && *error)
     return group ? case_outcome::fail("accepted, expected a rejection") : case_outcome::pass();

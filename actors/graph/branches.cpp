@@ -101,4 +101,15 @@ result<trace_graph> branches_of(std::span<const node_shape> nodes) {
   return out;
 }
 
+result<trace_graph> branches_of(std::span<const node_view> nodes, std::span<const float> echo) {
+  std::vector<node_shape> shapes;
+  shapes.reserve(nodes.size());
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    shapes.push_back(shape_of(nodes[i]));
+    if (!echo.empty() && echo[i] != 0)
+      shapes.back().ce_nonzero = true;
+  }
+  return branches_of(shapes);
+}
+
 } // namespace millrace

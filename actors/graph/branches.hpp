@@ -49,4 +49,8 @@ struct trace_graph {
 /// paths together hold more than 2^24 nodes (a hostile comb of forks is quadratic).
 result<trace_graph> branches_of(std::span<const node_shape> nodes);
 
+/// The same for nodes whose tokens get ce weights from echo beside those that they came with.
+/// @param echo one for each node, 0 for none (echo_weights); empty: no echo.
+result<trace_graph> branches_of(std::span<const node_view> nodes, std::span<const float> echo);
+
 } // namespace millrace

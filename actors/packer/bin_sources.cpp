@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "actors/graph/echo.hpp"
+
 namespace millrace {
 
 namespace {
@@ -26,14 +28,39 @@ const wire::SampleAnnotation *sample_of(const wire::TraceAnnotation &trace, std:
   return nullptr;
 }
 
-result<bin_sources::trace> read_trace(const sealed_episode &episode, std::uint32_t trace) {
+/// Gives each trainable node that came without reference logprobs its share of those that a
+/// reference policy gave the trace.
+status add_reference(std::vector<node_view> &nodes, std::span<const float> values) {
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const auto trainable = count_true(nodes[i].mask);
+    if (nodes[i].reference_logprobs || trainable == 0)
+      continue;
+    if (values.size() - next < trainable)
+      return fail(errc::bad_value, "{} reference logprobs, which end before node {}", values.size(),
+                  i);
+    nodes[i].reference_logprobs = values.subspan(next, trainable);
+    next += trainable;
+  }
+  if (next != values.size())
+    return fail(errc::bad_value, "{} reference logprobs for {} tokens", values.size(), next);
+  return {};
+}
+
+result<bin_sources::trace> read_trace(const sealed_episode &episode, std::uint32_t trace,
+                                      const wire::GroupAnnotations &group,
+                                      const wire::TraceAnnotation &annotation) {
   bin_sources::trace out;
   out.nodes = episode.nodes(trace);
-  std::vector<node_shape> shapes;
-  shapes.reserve(out.nodes.size());
-  for (const auto &node : out.nodes)
-    shapes.push_back(shape_of(node));
-  auto graph = branches_of(shapes);
+  if (annotation.reference_logprobs() != nullptr)
+    MILLRACE_TRY(add_reference(out.nodes, span_of(annotation.reference_logprobs())));
+  if (group.echo_roles() != nullptr) {
+    std::map<std::string_view, float> roles;
+    for (const auto *entry : *group.echo_roles())
+      roles.emplace(text_of(entry->role()), entry->alpha());
+    out.echo = echo_weights(out.nodes, roles);
+  }
+  auto graph = branches_of(out.nodes, out.echo);
   if (!graph)
     return tl::unexpected(std::move(graph).error());
   out.graph = std::move(*graph);
@@ -52,24 +79,27 @@ result<sample_source> read_piece(bin_sources &out, const wire::Piece &piece,
     return not_there(piece, "episode");
   if (piece.trace() >= episode->second.trace_count())
     return not_there(piece, "trace");
+  const auto *annotation = annotation_of(*group.annotations, piece);
+  const auto *sample = annotation == nullptr ? nullptr : sample_of(*annotation, piece.branch());
+  if (sample == nullptr)
+    return not_there(piece, "annotation");
   const std::tuple place{piece.group(), piece.episode(), piece.trace()};
   auto found = out.traces.find(place);
   if (found == out.traces.end()) {
-    auto trace = read_trace(episode->second, piece.trace());
+    auto trace = read_trace(episode->second, piece.trace(), *group.annotations, *annotation);
     if (!trace)
-      return tl::unexpected(std::move(trace).error());
+      return with_context(
+          std::move(trace).error(),
+          fmt::format("episode '{}', trace {}", episode->second.id(), piece.trace()));
     found = out.traces.emplace(place, std::move(*trace)).first;
   }
   const auto &trace = found->second;
   if (piece.branch() >= trace.graph.trainable.size())
     return not_there(piece, "branch");
-  const auto *annotation = annotation_of(*group.annotations, piece);
-  const auto *sample = annotation == nullptr ? nullptr : sample_of(*annotation, piece.branch());
-  if (sample == nullptr)
-    return not_there(piece, "annotation");
 
   sample_source source;
   source.nodes = trace.nodes;
+  source.echo = trace.echo;
   source.path = &trace.graph.trainable[piece.branch()];
   source.tokens = piece.tokens();
   source.images = piece.images();

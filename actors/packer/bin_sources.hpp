@@ -22,17 +22,20 @@ struct fetched_group {
 /// valid.
 struct bin_sources {
   struct trace {
-    std::vector<node_view> nodes;
+    std::vector<node_view> nodes; ///< reference logprobs may lie in the group's annotations
     trace_graph graph;
+    std::vector<float> echo; ///< sample_source::echo
   };
   /// By group (index into BinPlan.groups), episode, trace.
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, trace> traces;
   bin plan;
 };
 
-/// Turns a plan of indices into spans. Pure.
+/// Turns a plan of indices into spans, without copying a value. Pure. Owner: the caller keeps
+/// `groups` while the result is used.
 /// @param groups in the order of BinPlan.groups.
-/// Errors: bad_value if a piece points at something that is not there, too_large as branches_of.
+/// Errors: bad_value if a piece points at something that is not there, or if a trace has not as
+/// many reference logprobs as it needs; too_large as branches_of.
 result<bin_sources> make_bin_sources(const wire::BinPlan &plan,
                                      std::span<const fetched_group> groups);
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "actors/graph/echo.hpp"
 #include "actors/packer/array_join.hpp"
 #include "actors/packer/sequence_plan.hpp"
 #include "schema/fixed_builder.hpp"
@@ -182,6 +183,8 @@ void write_weights(const sequence_plan &sequence, stream_id id, const stream_par
       std::copy_n(weights->data(), p.tokens, out);
     else
       std::fill_n(out, p.tokens, 0.0F);
+    if (id == stream_id::ce && p.echo != 0 && !p.ce_off)
+      raise_to_echo(*p.node, p.echo, {out, p.tokens});
     if ((part.on_mask || part.pruned) && !p.mask_off)
       adjust_weights(*sequence.source, part, p, out);
     out += p.tokens;

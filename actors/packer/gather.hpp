@@ -19,9 +19,12 @@ namespace millrace {
 /// path and env alive until gather() is back. Source: schema/group.fbs for the rules.
 struct sample_source {
   std::span<const node_view> nodes{}; ///< all nodes of the trace
-  const branch *path = nullptr;       ///< which of them, root first, and what is off
-  std::uint32_t tokens = 0;           ///< kept: the first ones of the branch, at least 1
-  std::uint32_t images = 0;           ///< kept: the first ones of the branch, if it was cut
+  /// The ce weight that echo gives to each node's tokens, 0 for none (echo_weights); empty: no
+  /// echo. The path's ce_off must know of them.
+  std::span<const float> echo{};
+  const branch *path = nullptr; ///< which of them, root first, and what is off
+  std::uint32_t tokens = 0;     ///< kept: the first ones of the branch, at least 1
+  std::uint32_t images = 0;     ///< kept: the first ones of the branch, if it was cut
 
   wire::AdvantageRule advantage_rule = wire::AdvantageRule::Nodes;
   float advantage = 0; ///< for AdvantageRule::Constant

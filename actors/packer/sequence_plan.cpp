@@ -53,7 +53,17 @@ template <class F> bool any_node(const sample_source &source, F &&f) {
   return false;
 }
 
+bool any_echo(const sample_source &source) {
+  const auto &path = *source.path;
+  for (std::size_t i = 0; !source.echo.empty() && i < path.nodes.size(); ++i)
+    if (path.ce_off[i] == 0 && source.echo[path.nodes[i]] != 0)
+      return true;
+  return false;
+}
+
 bool any_nonzero_weight(const sample_source &source, stream_id id) {
+  if (id == stream_id::ce && any_echo(source))
+    return true;
   const auto &off = id == stream_id::rl   ? source.path->rl_off
                     : id == stream_id::ce ? source.path->ce_off
                                           : source.path->ref_kl_off;
@@ -173,7 +183,8 @@ status cut_path(const sample_source &source, sequence_plan &plan, std::vector<pi
             .mask_off = path.mask_off[i] != 0,
             .rl_off = path.rl_off[i] != 0,
             .ce_off = path.ce_off[i] != 0,
-            .ref_kl_off = path.ref_kl_off[i] != 0};
+            .ref_kl_off = path.ref_kl_off[i] != 0,
+            .echo = source.echo.empty() ? 0.0F : source.echo[path.nodes[i]]};
     p.tokens = static_cast<std::uint32_t>(
         std::min<std::size_t>(node.token_ids.size(), source.tokens - plan.tokens));
     auto checked = check_full("mask", node.mask.size(), p);

@@ -20,6 +20,7 @@ struct piece {
   bool rl_off = false;
   bool ce_off = false;
   bool ref_kl_off = false;
+  float echo = 0; ///< ce weight from echo; 0: none
 };
 
 /// The float streams of a micro batch.

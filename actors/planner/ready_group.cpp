@@ -2,6 +2,8 @@
 #include "actors/planner/ready_group.hpp"
 
 #include "actors/planner/sample_shape.hpp"
+#include "actors/scorer/verdict.hpp"
+#include "schema/episode.hpp"
 
 namespace millrace {
 
@@ -48,6 +50,32 @@ status add_trace(ready_group &out, const wire::TraceAnnotation &annotation, bool
   return {};
 }
 
+/// An answer speaks of this group and of each of its eligible traces, in their order.
+status check_answer(const wire::GroupHeader &header, const wire::GroupAnnotations &answer) {
+  const auto algorithm = text_of(answer.algorithm());
+  if (key_of(*answer.key()) != key_of(*header.key()) || answer.ordinal() != header.ordinal())
+    return fail(errc::conflict, "algorithm {} answers for group {} in place of group {}", algorithm,
+                key_of(*answer.key()).text(), key_of(*header.key()).text());
+  std::vector<trace_place> wanted;
+  for_each_eligible(header, [&wanted](const trace_place &place, const wire::TraceHeader &) {
+    wanted.push_back(place);
+  });
+  const auto given = answer.traces() == nullptr ? 0 : answer.traces()->size();
+  if (given != wanted.size())
+    return fail(errc::conflict, "algorithm {} answers for {} traces, group {} has {} to be scored",
+                algorithm, given, key_of(*header.key()).text(), wanted.size());
+  for (flatbuffers::uoffset_t i = 0; i < given; ++i) {
+    const auto &one = *answer.traces()->Get(i);
+    if (wanted[i] != trace_place{one.episode(), one.trace()})
+      return fail(errc::conflict,
+                  "algorithm {} answers for trace {} of episode {} in place of trace {} of episode "
+                  "{} of group {}",
+                  algorithm, one.trace(), one.episode(), wanted[i].trace, wanted[i].episode,
+                  key_of(*header.key()).text());
+  }
+  return {};
+}
+
 } // namespace
 
 result<ready_group> make_ready_group(frame header, frame annotations, std::uint64_t seq_len) {
@@ -59,6 +87,7 @@ result<ready_group> make_ready_group(frame header, frame annotations, std::uint6
     return tl::unexpected(std::move(parsed).error());
   out->annotations = std::move(*parsed);
   const auto &table = **out->annotations;
+  MILLRACE_TRY(check_answer(*out->header, table));
   if (table.traces() != nullptr)
     for (const auto *trace : *table.traces())
       MILLRACE_TRY(add_trace(*out, *trace, table.admitted(), seq_len));

@@ -400,13 +400,19 @@ bool env_reader::is_surplus(const group_table::group &group, std::string_view ep
          !group.members.contains(episode);
 }
 
+element_limits env_reader::demands_on(const wire::EpisodeFrame &frame) const {
+  const auto found = options_.frozen.by_env.find(text_of(frame.key()->env()));
+  return {.vocab_size = options_.vocab_size,
+          .frozen = found == options_.frozen.by_env.end() ? options_.frozen.other : found->second};
+}
+
 env_reader::step env_reader::take_frame(const record &what) {
   auto part = episode_frame::parse(what.parts, counters_->memory);
   if (!part)
     return refuse(what, part.error());
   const auto &table = part->table();
   return take(what, table, true, [&](group_table::group &group, std::uint32_t member) -> status {
-    MILLRACE_TRY(check_elements(*part, {.vocab_size = options_.vocab_size}));
+    MILLRACE_TRY(check_elements(*part, demands_on(table)));
     if (table.finish() != nullptr)
       ++counters_->episodes;
     for (std::uint32_t i = 0; i < part->node_count(); ++i)
@@ -423,7 +429,7 @@ env_reader::step env_reader::take_sealed(const record &what) {
     return refuse(what, episode.error());
   return take(what, episode->head(), true,
               [&](group_table::group &group, std::uint32_t member) -> status {
-                MILLRACE_TRY(check_elements(*episode, {.vocab_size = options_.vocab_size}));
+                MILLRACE_TRY(check_elements(*episode, demands_on(episode->head())));
                 ++counters_->episodes;
                 counters_->nodes += episode->finish().nodes();
                 counters_->tokens += episode->tokens();

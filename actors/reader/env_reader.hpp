@@ -17,6 +17,13 @@
 
 namespace millrace {
 
+/// Whether episodes of an environment must say that a frozen model sampled them, or that none did;
+/// nothing: either.
+struct frozen_demands {
+  std::map<std::string, std::optional<bool>, std::less<>> by_env;
+  std::optional<bool> other; ///< of an environment that is not in `by_env`
+};
+
 /// What one env reader is told.
 struct env_reader_options {
   std::uint32_t index = 0; ///< takes the groups with ordinal mod count = index
@@ -25,6 +32,7 @@ struct env_reader_options {
   std::uint32_t vocab_size = 0;            ///< ids must be below it
   double pace = 0;   ///< groups a second over all readers; 0: as fast as the permits allow
   group_sizes sizes; ///< what the config says of them
+  frozen_demands frozen;
 };
 
 /// Whom an env reader talks to.
@@ -97,6 +105,7 @@ private:
   void try_again();
   void wait_for(std::string_view what, std::string_view on);
   bool mine(const group_table::group &group) const;
+  element_limits demands_on(const wire::EpisodeFrame &frame) const;
   status agree_on_size(group_table::group &group, std::uint32_t size);
   static bool is_surplus(const group_table::group &group, std::string_view episode);
   void refuse_known(const record &what, group_table::group &group, const wire::EpisodeFrame &table,

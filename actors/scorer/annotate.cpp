@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "actors/scorer/annotate.hpp"
 
-#include "actors/scorer/algorithm.hpp"
+#include "actors/scorer/echo.hpp"
+#include "actors/scorer/encode_annotations.hpp"
 #include "actors/scorer/gate.hpp"
 #include "actors/scorer/prune.hpp"
+#include "actors/scorer/rae.hpp"
 #include "actors/scorer/routing.hpp"
 #include "schema/episode.hpp"
 
@@ -11,59 +13,96 @@ namespace millrace {
 
 namespace {
 
-using flatbuffers::FlatBufferBuilder;
-using flatbuffers::Offset;
-
-/// Fills `inputs` and the places of `scores`, one for each eligible trace.
-void collect(const wire::GroupHeader &group, std::vector<trace_score_input> &inputs,
-             scored_group &scores) {
-  if (group.episodes() == nullptr)
-    return;
-  for (std::uint32_t e = 0; e < group.episodes()->size(); ++e) {
-    const auto &episode = *group.episodes()->Get(e);
-    if (!is_scored(episode) || episode.traces() == nullptr)
-      continue;
-    for (std::uint32_t t = 0; t < episode.traces()->size(); ++t) {
-      const auto &trace = *episode.traces()->Get(t);
-      if (!is_eligible(trace))
-        continue;
-      scores.traces.push_back({.episode = e, .trace = t, .advantage = std::nullopt});
-      inputs.push_back({.episode = e,
-                        .agent = text_of(trace.agent()),
-                        .reward = trace.reward(),
-                        .output_tokens = trace.output_tokens(),
-                        .total_tokens = trace.total_tokens(),
-                        .turns = trace.turns(),
-                        .trainable_tokens = trace.trainable_tokens()});
-    }
-  }
+trace_score_input input_of(std::uint32_t episode, const wire::TraceHeader &trace) {
+  return {.episode = episode,
+          .agent = text_of(trace.agent()),
+          .reward = trace.reward(),
+          .output_tokens = trace.output_tokens(),
+          .total_tokens = trace.total_tokens(),
+          .turns = trace.turns(),
+          .trainable_tokens = trace.trainable_tokens()};
 }
 
-Offset<wire::TraceAnnotation> encode(FlatBufferBuilder &builder, const trace_verdict &trace) {
-  std::vector<Offset<wire::SampleAnnotation>> samples;
-  for (const auto &sample : trace.samples)
-    samples.push_back(wire::CreateSampleAnnotation(builder, sample.branch, sample.kept, &sample.rl,
-                                                   &sample.ce, &sample.ref_kl, sample.prune_rl));
-  const auto samples_at = builder.CreateVector(samples);
-  return wire::CreateTraceAnnotation(builder, trace.score.episode, trace.score.trace,
-                                     trace.score.advantage ? wire::AdvantageRule::Constant
-                                                           : wire::AdvantageRule::Nodes,
-                                     trace.score.advantage.value_or(0.0F), samples_at);
+/// Reads the state of a group's key. Errors name the key.
+result<agent_baselines> state_of(const wire::GroupHeader &group, const answer_inputs &inputs) {
+  auto state = decode_baselines(inputs.state);
+  if (!state)
+    return with_context(
+        std::move(state).error(),
+        fmt::format("the state of key '{}'", state_key(text_of(group.key()->env()))));
+  return state;
+}
+
+/// Gives the traces of an admitted group what the reference policy says of them.
+status add_reference(const wire::GroupHeader &group, const answer_inputs &inputs,
+                     group_verdict &verdict) {
+  static const reference_logprobs nothing;
+  auto assigned =
+      assign_reference(group, inputs.reference == nullptr ? nothing : *inputs.reference);
+  if (!assigned)
+    return tl::unexpected(std::move(assigned).error());
+  auto next = assigned->begin();
+  for (auto &trace : verdict.traces)
+    if (next != assigned->end() &&
+        next->place == trace_place{trace.score.episode, trace.score.trace})
+      trace.reference = std::move((next++)->values);
+  return {};
+}
+
+result<group_answer> annotate_unnamed(const wire::GroupHeader &group, const env_config &config,
+                                      const answer_inputs &inputs) {
+  const auto needs = needs_of(config);
+  agent_baselines state;
+  if (needs == score_needs::state) {
+    auto before = state_of(group, inputs);
+    if (!before)
+      return tl::unexpected(std::move(before).error());
+    state = std::move(*before);
+  }
+  const auto scores = score_group(group, config, state);
+  if (!scores)
+    return tl::unexpected(scores.error());
+  auto verdict = judge_group(group, *scores, config);
+  if (verdict.admitted) {
+    if (needs == score_needs::reference)
+      MILLRACE_TRY(add_reference(group, inputs, verdict));
+    MILLRACE_TRY(check_advantages(group, verdict.traces));
+    MILLRACE_TRY(check_reference(group, verdict.traces));
+  }
+  group_answer out{.annotations = encode_annotations(group, verdict, config.algorithm),
+                   .after = {inputs.state.begin(), inputs.state.end()}};
+  if (needs != score_needs::state)
+    out.after.clear();
+  else if (!scores->traces.empty())
+    out.after = encode_baselines(state);
+  return out;
 }
 
 } // namespace
 
-result<scored_group> score_group(const wire::GroupHeader &group, const env_config &config) {
-  const auto algorithm = find_algorithm(config.algorithm);
-  if (algorithm == nullptr)
+score_needs needs_of(const env_config &config) noexcept {
+  const auto *known = find_algorithm(config.algorithm);
+  return known == nullptr ? score_needs::nothing : known->needs;
+}
+
+std::string state_key(std::string_view env) { return std::string(env); }
+
+result<scored_group> score_group(const wire::GroupHeader &group, const env_config &config,
+                                 agent_baselines &state) {
+  const auto *known = find_algorithm(config.algorithm);
+  if (known == nullptr)
     return fail(errc::bad_config, "algorithm \"{}\" is not known: use one of {}", config.algorithm,
                 algorithm_names());
   scored_group scores;
   std::vector<trace_score_input> inputs;
-  collect(group, inputs, scores);
+  for_each_eligible(group, [&](const trace_place &place, const wire::TraceHeader &trace) {
+    scores.traces.push_back(
+        {.episode = place.episode, .trace = place.trace, .advantage = std::nullopt});
+    inputs.push_back(input_of(place.episode, trace));
+  });
   if (inputs.empty())
     return scores;
-  const auto found = algorithm(inputs, config);
+  const auto found = known->score(inputs, config, state);
   if (!found)
     return tl::unexpected(found.error());
   MILLRACE_ASSERT(found->advantages.size() == inputs.size(), "{} gave {} advantages for {} traces",
@@ -78,40 +117,19 @@ group_verdict judge_group(const wire::GroupHeader &group, const scored_group &sc
                           const env_config &config) {
   group_verdict out;
   out.temperature = static_cast<float>(config.temperature);
+  out.echo = echo_roles_of(config);
   out.admitted = gate_admits(group, scores, config.gate);
-  out.traces = route(group, scores, config.action_loss_type);
+  out.traces = route(group, scores, config.loss(), out.echo);
   prune(group, out.traces);
   return out;
 }
 
-frame encode_annotations(const wire::GroupHeader &group, const group_verdict &verdict,
-                         std::string_view algorithm) {
-  FlatBufferBuilder builder;
-  std::vector<Offset<wire::TraceAnnotation>> traces;
-  for (const auto &trace : verdict.traces)
-    traces.push_back(encode(builder, trace));
-  const auto traces_at = builder.CreateVector(traces);
-  const auto key = create_key(builder, key_of(*group.key()));
-  const auto source = text_of(group.source());
-  const auto source_at = builder.CreateString(source.data(), source.size());
-  const auto algorithm_at = builder.CreateString(algorithm.data(), algorithm.size());
-  return finish_body<wire::GroupAnnotations>(
-      builder, wire::CreateGroupAnnotations(builder, key, source_at, group.ordinal(), algorithm_at,
-                                            verdict.admitted, traces_at, verdict.temperature));
-}
-
-result<frame> annotate(const body<wire::GroupHeader> &group, const env_config &config) {
-  const auto named = [&group](error why) {
-    return with_context(std::move(why), "group " + key_of(*group->key()).text());
-  };
-  auto scores = score_group(*group, config);
-  if (!scores)
-    return named(std::move(scores).error());
-  const auto verdict = judge_group(*group, *scores, config);
-  if (verdict.admitted)
-    if (auto found = check_advantages(*group, verdict.traces); !found)
-      return named(std::move(found).error());
-  return encode_annotations(*group, verdict, config.algorithm);
+result<group_answer> annotate(const body<wire::GroupHeader> &group, const env_config &config,
+                              const answer_inputs &inputs) {
+  auto answer = annotate_unnamed(*group, config, inputs);
+  if (!answer)
+    return with_context(std::move(answer).error(), "group " + key_of(*group->key()).text());
+  return answer;
 }
 
 } // namespace millrace

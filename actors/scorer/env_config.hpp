@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,7 +13,19 @@
 namespace millrace {
 
 /// Which component of the loss trains the model's own tokens.
-enum class action_loss : std::uint8_t { rl, ce, ref_kl };
+enum class action_loss : std::uint8_t {
+  automatic, ///< the algorithm's own: sft ce, opd and opsd ref_kl, all others rl
+  rl,
+  ce,
+  ref_kl
+};
+
+/// Whose tokens the episodes of an environment hold.
+enum class sampler_kind : std::uint8_t {
+  any,   ///< whatever each episode says of itself
+  live,  ///< the policy that is trained
+  frozen ///< a model that is not the policy, or people: for sft
+};
 
 /// What the loss of a token is divided by.
 enum class loss_aggregation : std::uint8_t {
@@ -28,6 +41,8 @@ struct length_penalty {
   double num_output_tokens_weight = 0; ///< tokens that the trace's model produced
   double num_input_tokens_weight = 0;  ///< all others
   double num_turns_weight = 0;         ///< model turns
+
+  bool operator==(const length_penalty &) const = default;
 };
 
 /// Rejects a group that teaches nothing. Config keys: env.NAME.gate.reject_min and reject_max, both
@@ -37,6 +52,23 @@ struct length_penalty {
 struct gate_config {
   std::optional<double> reject_min;
   std::optional<double> reject_max;
+};
+
+/// For echo. Config keys: env.NAME.echo.*.
+struct echo_config {
+  /// Weight in the ce loss of the tokens of each role, for nodes that no model sampled and that
+  /// come after a sampled one. Range: 0 to 1e6. Default: none, which echo refuses. Larger: the
+  /// model learns more of what the environment says, and less of what earns rewards.
+  std::map<std::string, double> roles;
+};
+
+/// The model server whose logprobs opd and opsd train towards. Config keys: env.NAME.teacher.*.
+struct teacher_config {
+  /// "http://10.0.0.7:8000". opd: of the teacher; opsd: of the live policy. Default: none, which
+  /// both refuse.
+  std::string endpoint;
+  /// Name of the model there. Default: empty, whichever the server has.
+  std::string model;
 };
 
 /// How the episodes of one environment are scored. Config keys: env.NAME.*; an environment that the
@@ -49,29 +81,58 @@ struct env_config {
   /// A name of algorithm_names(). Default: "grpo".
   std::string algorithm = "grpo";
 
-  /// Default: rl. ce trains on the tokens as they are, whatever the reward; ref_kl pulls towards
-  /// the reference policy and needs its logprobs.
-  action_loss action_loss_type = action_loss::rl;
+  /// Default: automatic. ce trains on the tokens as they are, whatever the reward; ref_kl pulls
+  /// towards the reference policy and needs its logprobs. sft, opd and opsd allow no other than
+  /// their own.
+  action_loss action_loss_type = action_loss::automatic;
+
+  /// Default: any. An episode that says otherwise is rejected by the reader. sft wants frozen: on
+  /// the policy's own tokens it would only sharpen what the policy does anyway.
+  sampler_kind sampler = sampler_kind::any;
 
   gate_config gate;
 
-  /// For grpo.
+  /// For grpo and echo.
   length_penalty penalty;
 
-  /// For grpo. True: the baseline weighs each trace by its trainable tokens, so that the advantages
-  /// summed over tokens are zero. Default: false.
+  /// For grpo and echo. True: the baseline weighs each trace by its trainable tokens, so that the
+  /// advantages summed over tokens are zero. Default: false.
   bool length_weighted_baseline = false;
 
-  /// For grpo. Default: mean.
+  /// For grpo and echo. Default: mean.
   loss_aggregation aggregation = loss_aggregation::mean;
+
+  /// For hierarchical_grpo: names of agents whose traces are compared within their episode; those
+  /// of all others are compared over the group. Default: none.
+  std::vector<std::string> episode_agents;
+
+  /// For rae: share of an agent's baseline that a new reward leaves. Range: 0 to below 1. Default:
+  /// 0.95. Larger: a steadier baseline that follows a change of the policy later; 0: the last
+  /// reward.
+  double decay = 0.95;
+
+  echo_config echo;
+
+  teacher_config teacher;
 
   /// Sampling temperature of the policy, on every token of a sample. Range: 1e-6 to 1e4.
   /// Default: 1. Wrong: the trainer's logprobs do not fit those of the sampler.
   double temperature = 1.0;
 
+  /// The loss of the model's tokens: action_loss_type, or the algorithm's own. Never automatic.
+  action_loss loss() const noexcept;
+
+  /// What `sampler` demands of EpisodeFrame.frozen; nothing: either.
+  std::optional<bool> demands_frozen() const noexcept {
+    return sampler == sampler_kind::any ? std::nullopt
+                                        : std::optional(sampler == sampler_kind::frozen);
+  }
+
   /// Ranges and the rules between fields: all that are broken, each with its key's full name.
   /// @param section where its keys stand: "env.NAME" or "env_default".
-  std::vector<error> validate(std::string_view section) const;
+  /// @param base what it started from: an option of another algorithm that it has from there has no
+  /// effect, one of its own is an error.
+  std::vector<error> validate(std::string_view section, const env_config &base) const;
 };
 
 } // namespace millrace

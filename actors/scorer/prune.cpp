@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "actors/scorer/prune.hpp"
 
+#include "actors/scorer/reference.hpp"
+
 namespace millrace {
 
 namespace {
@@ -76,6 +78,27 @@ status check_advantages(const wire::GroupHeader &group, const std::vector<trace_
           text_of(group.episodes()->Get(trace.score.episode)->id()), trace.score.trace,
           branch.leaf(), branch.trainable());
     }
+  return {};
+}
+
+status check_reference(const wire::GroupHeader &group, const std::vector<trace_verdict> &traces) {
+  for (const auto &trace : traces) {
+    if (!trace.reference.empty())
+      continue; // they fill every node that came without
+    const auto &header = trace_of(group, trace.score);
+    for (const auto &sample : trace.samples) {
+      const auto &branch = *header.branches()->Get(sample.branch);
+      const bool enough = sample.ref_kl.rule() == StreamRule::OnMask ? !lacks_reference(header)
+                                                                     : branch.reference_logprobs();
+      if (!sample.kept || !weighs(sample.ref_kl) || enough)
+        continue;
+      return fail(errc::bad_value,
+                  "episode '{}', trace {}, branch with leaf {}: its ref_kl loss trains {} tokens "
+                  "and they lack reference logprobs: let opd or opsd score this environment",
+                  text_of(group.episodes()->Get(trace.score.episode)->id()), trace.score.trace,
+                  branch.leaf(), branch.trainable());
+    }
+  }
   return {};
 }
 

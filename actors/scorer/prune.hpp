@@ -13,4 +13,8 @@ void prune(const wire::GroupHeader &group, std::vector<trace_verdict> &traces);
 /// bad_value, with episode, trace and leaf.
 status check_advantages(const wire::GroupHeader &group, const std::vector<trace_verdict> &traces);
 
+/// A sample that the ref_kl component would train has reference logprobs: from a reference policy,
+/// or from its nodes. Errors: bad_value, with episode, trace and leaf.
+status check_reference(const wire::GroupHeader &group, const std::vector<trace_verdict> &traces);
+
 } // namespace millrace

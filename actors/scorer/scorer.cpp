@@ -14,7 +14,8 @@ scorer::scorer(caf::actor_config &config, const actor_context &context, std::str
       peers_(std::move(peers)), counters_(std::move(counters)) {}
 
 caf::behavior scorer::make_behavior() {
-  return {on(&scorer::score), on(&scorer::take_turn), on(&scorer::take_hello), on(&scorer::take_down), on(&scorer::finish)};
+  return {on(&scorer::score), on(&scorer::take_turn), on(&scorer::take_hello),
+          on(&scorer::take_down), on(&scorer::finish)};
 }
 
 void scorer::score(const group_complete &in) {
@@ -39,8 +40,7 @@ void scorer::score(const group_complete &in) {
 void scorer::ask_turn(const waiting_group &group) {
   crash_point("scorer.turn.ask");
   const auto &in = group.in;
-  tell(peers_.planner,
-       score_wanted{in.group, in.header, group.key, in.assembler, self_of(*this)});
+  tell(peers_.planner, score_wanted{in.group, in.header, group.key, in.assembler, self_of(*this)});
 }
 
 /// A planner that started again does not know who waits for a turn.
@@ -94,8 +94,8 @@ void scorer::answer(const waiting_group &group, std::optional<answer_link> once)
 
 void scorer::refuse(const group_complete &in, const error &why) {
   ++counters_->groups_scored;
-  tell(peers_.planner, group_tombstone{in.group, in.header, tombstone_reason::unscored, why.message,
-                                       in.assembler});
+  tell(peers_.planner,
+       group_tombstone{in.group, in.header, tombstone_reason::unscored, why.message, in.assembler});
 }
 
 /// Without its assembler a group is nobody's: another one sends it again.
@@ -120,10 +120,10 @@ void scorer::show_wait() {
   if (waiting_.empty())
     counters_->waits->clear(name());
   else
-    counters_->waits->set(name(), fmt::format("turn of {}", waiting_.begin()->first.ordinal),
-                          fmt::format("the turn of group {}",
-                                      key_of(*waiting_.begin()->second.header->key()).text()),
-                          "planner");
+    counters_->waits->set(
+        name(), fmt::format("turn of {}", waiting_.begin()->first.ordinal),
+        fmt::format("the turn of group {}", key_of(*waiting_.begin()->second.header->key()).text()),
+        "planner");
 }
 
 } // namespace millrace

@@ -25,7 +25,8 @@ struct scorer_peers {
 ///
 /// A group:  (none) --needs nothing else--> answered
 ///             +--asks for its turn--> waiting --turn--> answered
-///                                        +--has an answer already, or its assembler is lost--> (none)
+///                                        +--has an answer already, or its assembler is lost-->
+///                                        (none)
 class scorer : public stage_actor {
 public:
   scorer(caf::actor_config &config, const actor_context &context, std::string name,

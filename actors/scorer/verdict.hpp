@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "schema/body.hpp"
@@ -34,12 +35,20 @@ struct sample_verdict {
 struct trace_verdict {
   scored_trace score;
   std::vector<sample_verdict> samples; ///< one for each branch of the header
+  std::vector<float> reference{}; ///< of the trainable tokens of nodes that came without, if given
+};
+
+/// What echo gives to the tokens of a role.
+struct echo_role {
+  std::string role;
+  float alpha = 0; ///< weight in the ce component, above 0
 };
 
 struct group_verdict {
   bool admitted = true;
   float temperature = 1; ///< at which the group was sampled
   std::vector<trace_verdict> traces;
+  std::vector<echo_role> echo{}; ///< by role; none: no echo
 };
 
 /// A trace that can be scored: it is ok, its agent is trained, something in it is trainable. Its
@@ -51,6 +60,28 @@ inline bool is_eligible(const wire::TraceHeader &trace) noexcept {
 /// An episode whose traces can be scored: it ended well and is for training.
 inline bool is_scored(const wire::EpisodeHeader &episode) noexcept {
   return episode.status() == wire::EpisodeStatus::Ok && !episode.eval();
+}
+
+/// Names a trace of a group.
+struct trace_place {
+  std::uint32_t episode = 0; ///< index into the header's episodes
+  std::uint32_t trace = 0;   ///< and into that one's traces
+
+  bool operator==(const trace_place &) const = default;
+};
+
+/// Calls f(trace_place, wire::TraceHeader) for each eligible trace, by episode, then trace.
+template <class F> void for_each_eligible(const wire::GroupHeader &group, F &&f) {
+  if (group.episodes() == nullptr)
+    return;
+  for (std::uint32_t e = 0; e < group.episodes()->size(); ++e) {
+    const auto &episode = *group.episodes()->Get(e);
+    if (!is_scored(episode) || episode.traces() == nullptr)
+      continue;
+    for (std::uint32_t t = 0; t < episode.traces()->size(); ++t)
+      if (const auto &trace = *episode.traces()->Get(t); is_eligible(trace))
+        f(trace_place{e, t}, trace);
+  }
 }
 
 /// The header that a score belongs to. Precondition: it was scored from this group.

@@ -6,6 +6,7 @@
 #include <set>
 
 #include <boost/test/unit_test.hpp>
+#include <fmt/format.h>
 
 #include "config/convert.hpp"
 #include "config/run_config.hpp"
@@ -18,6 +19,13 @@ constexpr std::string_view base = "source.preset = \"quickstart\"\nbatch.traces 
 
 /// Loads the base config with these settings after it.
 auto load(std::vector<std::string> sets) { return load_config_text(base, "t.toml", sets); }
+
+/// The algorithm that reads an environment's key, for those that only one reads.
+const std::map<std::string_view, std::string_view> owners{{"episode_agents", "hierarchical_grpo"},
+                                                          {"decay", "rae"},
+                                                          {"echo.roles", "echo"},
+                                                          {"teacher.endpoint", "opd"},
+                                                          {"teacher.model", "opsd"}};
 
 /// What else must be set so that the key may have any value of its range.
 std::vector<std::string> companions(std::string_view name, const std::string &value) {
@@ -41,6 +49,14 @@ std::vector<std::string> companions(std::string_view name, const std::string &va
     const std::string bound = value == "\"off\"" ? "off" : is_min ? "1e9" : "-1e9";
     return {other + (is_min ? "max=" : "min=") + bound};
   }
+  for (const auto &[key, owner] : owners)
+    if (name.ends_with(key)) {
+      const std::string section(name.substr(0, name.size() - key.size()));
+      std::vector<std::string> out{fmt::format("{}algorithm={}", section, owner)};
+      if (key == "teacher.model")
+        out.push_back(section + "teacher.endpoint=http://t:1");
+      return out;
+    }
   return {};
 }
 
@@ -60,6 +76,13 @@ struct samples {
   }
   std::vector<std::string> operator()(const text_type &) const {
     return {"\"grpo\"", "\"none\""}; // names of algorithms, which as text are as good as any
+  }
+  std::vector<std::string> operator()(const text_list_type &) const {
+    return {"[]", "[\"a\"]", "[\"b\", \"a b\"]"};
+  }
+  std::vector<std::string> operator()(const number_table_type &type) const {
+    return {fmt::format("{{ \"tool\" = {} }}", type.max),
+            fmt::format("{{ \"a.b\" = {}, \"tool\" = 0.5 }}", type.min)};
   }
   std::vector<std::string> operator()(const choice_type &type) const {
     std::vector<std::string> out;
@@ -91,6 +114,25 @@ struct wrong_samples {
     return {"\"a\\nb\"", std::string(type.max + 1, 'x')};
   }
   std::vector<std::string> operator()(const choice_type &) const { return {"1", "nonsense"}; }
+  std::vector<std::string> operator()(const text_list_type &type) const {
+    return {"1",
+            "one",
+            "[1]",
+            "[\"a\", 1]",
+            "[\"\"]",
+            "[\"a\\nb\"]",
+            fmt::format("[\"{}\"]", std::string(type.longest + 1, 'x'))};
+  }
+  std::vector<std::string> operator()(const number_table_type &type) const {
+    return {"1",
+            "[\"tool\"]",
+            "{ tool = \"x\" }",
+            "{ tool = nan }",
+            fmt::format("{{ tool = {} }}", toml_text(std::nextafter(type.min, -HUGE_VAL))),
+            fmt::format("{{ tool = {} }}", toml_text(std::nextafter(type.max, HUGE_VAL))),
+            "{ \"\" = 1 }",
+            "{ tool = { x = 1 } }"};
+  }
 };
 
 /// Text that is more than text: endpoints, a key, a name.

@@ -156,6 +156,46 @@ BOOST_AUTO_TEST_CASE(an_environment_can_turn_off_a_gate_that_the_default_has) {
   BOOST_TEST(!config.env("math").gate.reject_min.has_value());
 }
 
+BOOST_AUTO_TEST_CASE(roles_of_echo_are_set_one_by_one) {
+  const run_config config =
+      load(base + "[env_default]\nalgorithm = \"echo\"\necho.roles.user = 0.5\n"
+                  "[env.shell]\necho.roles = { tool = 0.1, system = 1 }\n",
+           {"env.shell.echo.roles.tool=0.25"})
+          .value();
+  const std::map<std::string, double> want{{"system", 1}, {"tool", 0.25}, {"user", 0.5}};
+  BOOST_TEST((config.env("shell").echo.roles == want));
+  BOOST_TEST(config.env_default.echo.roles.size() == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(a_list_replaces_the_one_that_the_default_has) {
+  const run_config config =
+      load(base + "[env_default]\nalgorithm = \"hierarchical_grpo\"\nepisode_agents = [\"a\"]\n"
+                  "[env.game]\nepisode_agents = [\"b\", \"c\"]\n")
+          .value();
+  BOOST_TEST((config.env("game").episode_agents == std::vector<std::string>{"b", "c"}));
+}
+
+BOOST_AUTO_TEST_CASE(every_environment_is_checked_whole_and_all_errors_come_at_once) {
+  BOOST_TEST(
+      refusal(base + "[env.a]\nalgorithm = \"rae\"\necho.roles.tool = 0.1\n"
+                     "[env.b]\nalgorithm = \"opd\"\naction_loss_type = \"rl\"\n"
+                     "[env.c]\ngroup_size = 1\n") ==
+      "dir/run.toml: env.a.echo.roles is an option of echo, and env.a.algorithm is rae: "
+      "leave one of them out\n"
+      "dir/run.toml: env.b.action_loss_type = \"rl\" contradicts algorithm opd, which trains "
+      "with ref_kl: leave it out\n"
+      "dir/run.toml: env.b.teacher.endpoint is not set: opd needs a model server that scores "
+      "its tokens\n"
+      "dir/run.toml: env.c.group_size = 1: grpo compares the episodes of a group, and one "
+      "alone has nothing to be compared with: set 2 or more\n");
+}
+
+BOOST_AUTO_TEST_CASE(an_environment_may_have_another_algorithm_than_the_default_has_options_for) {
+  BOOST_TEST(load(base + "[env_default]\nalgorithm = \"rae\"\ndecay = 0.5\n"
+                         "[env.a]\nalgorithm = \"grpo\"\n")
+                 .has_value());
+}
+
 BOOST_AUTO_TEST_CASE(no_environment_is_called_all) {
   BOOST_TEST(refusal(base + "[env.all]\ngroup_size = 2\n") ==
              "env.all.group_size in dir/run.toml:4: 'all' cannot name an environment\n");

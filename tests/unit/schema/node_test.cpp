@@ -60,6 +60,22 @@ BOOST_AUTO_TEST_CASE(a_mask_of_another_length_than_the_tokens_is_refused_with_bo
   }
 }
 
+BOOST_AUTO_TEST_CASE(an_echo_mask_has_a_zero_or_a_one_for_each_token) {
+  node_values node;
+  for (const std::size_t count : {4U, 6U, 0U}) {
+    const std::vector<std::uint8_t> mask(count, 1);
+    auto view = node.view();
+    view.echo_mask = mask;
+    BOOST_TEST(says(verdict(view), {"echo_mask", std::to_string(count), "5"}));
+  }
+  std::vector<std::uint8_t> mask{0, 1, 0, 1, 1};
+  auto view = node.view();
+  view.echo_mask = mask;
+  BOOST_TEST(verdict(view) == "");
+  mask[2] = 2;
+  BOOST_TEST(says(verdict(view), {"echo_mask", "other than 0 and 1"}));
+}
+
 BOOST_AUTO_TEST_CASE(a_sampled_node_without_a_true_mask_needs_no_logprobs) {
   node_values node;
   node.mask.assign(5, 0);

@@ -27,7 +27,9 @@ struct packer_fixture {
                                    episode_of("b", 0, {prompt(-1, 2), turn(0, {1, 1})})};
   ready_group group = [&] {
     const auto header = header_of(group_of(episodes));
-    return make_ready_group(header.bytes(), annotate(header, env_config{}).value(), 64).value();
+    return make_ready_group(header.bytes(), annotate(header, env_config{}, {}).value().annotations,
+                            64)
+        .value();
   }();
 
   packer_fixture() { begin(UINT64_MAX); }

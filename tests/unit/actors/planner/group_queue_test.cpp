@@ -14,9 +14,11 @@ queued_group group(std::uint64_t ordinal, bool kept = true) {
   const auto header =
       header_of(group_of({episode_of("a", 1, {prompt(-1, 3), turn(0, {1})}),
                           episode_of("b", kept ? 0 : 1, {prompt(-1, 3), turn(0, {1})})}));
-  return {{ordinal, 0},
-          make_ready_group(header.bytes(), annotate(header, env_config{}).value(), 64).value(),
-          {}};
+  return {
+      {ordinal, 0},
+      make_ready_group(header.bytes(), annotate(header, env_config{}, {}).value().annotations, 64)
+          .value(),
+      {}};
 }
 
 struct queue_fixture {

@@ -24,7 +24,9 @@ struct scored {
   explicit scored(const std::vector<frame_data> &episodes, const env_config &config = {})
       : group([&] {
           const auto header = header_of(group_of(episodes), 100);
-          return make_ready_group(header.bytes(), annotate(header, config).value(), 100).value();
+          return make_ready_group(header.bytes(), annotate(header, config, {}).value().annotations,
+                                  100)
+              .value();
         }()) {}
 
   void pack() {

@@ -25,7 +25,8 @@ struct answers_fixture : planner_fixture {
     auto head = header(1, 0, wire::EpisodeStatus::Ok, ordinal);
     env_config env;
     env.temperature = temperature;
-    auto annotations = annotate(parse<wire::GroupHeader>(head).value(), env).value();
+    auto annotations =
+        annotate(parse<wire::GroupHeader>(head).value(), env, {}).value().annotations;
     world.tell(*subject, group_scored{{ordinal, 0},
                                       std::move(head),
                                       std::move(annotations),

@@ -107,7 +107,8 @@ struct planner_fixture {
     return header_of(members).bytes();
   }
   void score_from(const peer &holder, std::uint64_t ordinal, frame head) {
-    auto annotations = annotate(parse<wire::GroupHeader>(head).value(), env_config{}).value();
+    auto annotations =
+        annotate(parse<wire::GroupHeader>(head).value(), env_config{}, {}).value().annotations;
     world.tell(*subject,
                group_scored{{ordinal, 0}, std::move(head), std::move(annotations), holder});
   }

@@ -205,7 +205,8 @@ BOOST_AUTO_TEST_CASE(annotations_that_point_outside_their_header_end_the_run) {
   begin();
   const auto two = header(1, 0);
   const auto one = header_of(group_of({episode_of("a", 1, {prompt(-1, 3)})})).bytes();
-  auto annotations = annotate(parse<wire::GroupHeader>(two).value(), env_config{}).value();
+  auto annotations =
+      annotate(parse<wire::GroupHeader>(two).value(), env_config{}, {}).value().annotations;
   world.tell(*subject, group_scored{{0, 0}, one, annotations, assembler.actor()});
   BOOST_REQUIRE_EQUAL(supervisor.got<run_failed>().size(), 1);
   BOOST_TEST((supervisor.got<run_failed>()[0].what.code == errc::bad_value));

@@ -90,6 +90,30 @@ BOOST_AUTO_TEST_CASE(an_id_outside_the_vocabulary_rejects_its_episode_and_no_oth
   BOOST_TEST(counters->rejected == 1U);
 }
 
+BOOST_AUTO_TEST_CASE(an_episode_of_another_sampler_than_its_environment_wants_is_rejected) {
+  options.frozen.by_env = {{"math", false}, {"sft", true}, {"any", std::nullopt}};
+  options.frozen.other = false;
+  for (const std::string env : {"math", "sft", "any", "other"})
+    for (const bool frozen : {false, true}) {
+      auto episode = unsized(env + (frozen ? "-frozen" : "-live"), some_key(env, "g"));
+      episode.frozen = frozen;
+      write(episode);
+    }
+  auto evaluation = unsized("eval", some_key("math", "g"));
+  evaluation.frozen = evaluation.eval = true;
+  write(evaluation);
+  read();
+  BOOST_TEST(arrived().size() == 6U);
+  std::set<std::string> rejected;
+  for (const auto &one : left.got<episode_rejected>())
+    rejected.insert(one.id);
+  BOOST_TEST((rejected == std::set<std::string>{"math-frozen", "sft-live", "other-frozen"}));
+  BOOST_TEST(left.got<episode_rejected>()[0].reason ==
+             "episode 'math-frozen': a frozen model sampled it, and the sampler of environment "
+             "'math' is live");
+  BOOST_TEST(counters->rejected == 3U);
+}
+
 BOOST_AUTO_TEST_CASE(a_bad_frame_rejects_its_episode_once_and_what_follows_is_not_looked_at) {
   auto frames = some_episode_in_two("a");
   frames[0].nodes[0].mask[0] = 1; // and no logprob for it

@@ -22,9 +22,9 @@ frame_data ended(const std::string &id, wire::EpisodeStatus status) {
 
 body<wire::GroupAnnotations> annotations_of(const body<wire::GroupHeader> &header,
                                             const env_config &config = {}) {
-  auto bytes = annotate(header, config);
+  auto bytes = annotate(header, config, {});
   BOOST_REQUIRE_MESSAGE(bytes, bytes.error().message);
-  auto out = parse<wire::GroupAnnotations>(std::move(*bytes));
+  auto out = parse<wire::GroupAnnotations>(std::move(bytes->annotations));
   BOOST_REQUIRE_MESSAGE(out, out.error().message);
   return std::move(*out);
 }
@@ -49,7 +49,7 @@ std::size_t kept_samples(const body<wire::GroupAnnotations> &annotations) {
   return kept;
 }
 
-constexpr env_config gated() {
+env_config gated() {
   env_config config;
   config.gate = {.reject_min = 0.0, .reject_max = 0.0};
   return config;
@@ -214,12 +214,12 @@ BOOST_AUTO_TEST_CASE(an_rl_sample_without_advantages_is_an_error_that_names_it) 
   env_config config;
   config.algorithm = "none";
   const auto header = header_of({plain("a", 1)});
-  const auto found = annotate(header, config);
+  const auto found = annotate(header, config, {});
   BOOST_REQUIRE(!found);
   BOOST_TEST(found.error().message.find("group env/task/group of run run: episode 'a', trace 0, "
                                         "branch with leaf 1") != std::string::npos);
   config.action_loss_type = action_loss::ce;
-  BOOST_TEST(annotate(header, config).has_value());
+  BOOST_TEST(annotate(header, config, {}).has_value());
 }
 
 BOOST_AUTO_TEST_CASE(a_gated_group_needs_no_advantages_on_all_samples) {
@@ -233,15 +233,16 @@ BOOST_AUTO_TEST_CASE(a_gated_group_needs_no_advantages_on_all_samples) {
 
 BOOST_AUTO_TEST_CASE(an_unknown_algorithm_is_an_error) {
   env_config config;
-  config.algorithm = "rae";
-  const auto found = annotate(header_of({plain("a", 1)}), config);
+  config.algorithm = "gppo";
+  const auto found = annotate(header_of({plain("a", 1)}), config, {});
   BOOST_REQUIRE(!found);
   BOOST_TEST((found.error().code == errc::bad_config));
 }
 
 BOOST_AUTO_TEST_CASE(the_same_header_gives_the_same_bytes) {
   const auto header = header_of({plain("a", 1), plain("b", 0.1), plain("c", 0.7)});
-  BOOST_TEST(std::ranges::equal(annotate(header, {})->bytes(), annotate(header, {})->bytes()));
+  BOOST_TEST(std::ranges::equal(annotate(header, {}, {})->annotations.bytes(),
+                                annotate(header, {}, {})->annotations.bytes()));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

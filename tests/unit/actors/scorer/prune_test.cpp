@@ -2,11 +2,13 @@
 #include "actors/scorer/prune.hpp"
 
 #include <algorithm>
+#include <map>
 #include <random>
 #include <set>
 
 #include <boost/test/unit_test.hpp>
 
+#include "actors/graph/echo.hpp"
 #include "actors/packer/gather.hpp"
 #include "actors/scorer/annotate.hpp"
 #include "actors/scorer/routing.hpp"
@@ -124,16 +126,48 @@ void prune_plain(plain_sample &sample) {
   sample.kept = left || (sample.ce && any(*sample.ce)) || (sample.ref_kl && any(*sample.ref_kl));
 }
 
+/// What echo adds to the ce weights of the nodes of a trainable branch.
+void echo_plain(std::vector<node_data> &nodes, const std::vector<std::size_t> &path,
+                const std::map<std::string, double> &roles) {
+  bool after_a_turn = false;
+  for (auto i : path) {
+    auto &node = nodes[i];
+    const auto alpha = roles.find(node.role);
+    const auto n = node.token_ids.size();
+    floats weights(n, 0.0F);
+    for (std::size_t t = 0; t < n; ++t)
+      if (after_a_turn && !node.sampled && alpha != roles.end() &&
+          (node.is_content.size() != n || node.is_content[t] != 0) &&
+          (!node.echo_mask || (*node.echo_mask)[t] != 0))
+        weights[t] = static_cast<float>(alpha->second);
+    after_a_turn |= node.sampled;
+    if (!any(weights))
+      continue;
+    if (!node.ce_weights)
+      node.ce_weights = floats(n, 0.0F);
+    for (std::size_t t = 0; t < n; ++t)
+      (*node.ce_weights)[t] = std::max((*node.ce_weights)[t], weights[t]);
+  }
+}
+
 /// The samples of a trace, routed and pruned.
-std::vector<plain_sample> plain_samples(const std::vector<node_data> &nodes,
-                                        std::optional<float> score, std::optional<float> rl_weight,
-                                        action_loss loss) {
+std::vector<plain_sample> plain_samples(std::vector<node_data> nodes, std::optional<float> score,
+                                        std::optional<float> rl_weight, const env_config &config) {
   std::vector<plain_sample> out;
+  std::vector<std::vector<std::size_t>> paths;
   std::set<std::size_t> trained, rl, ce, ref_kl;
   for (const auto &path : paths_of(nodes)) {
-    auto sample = join(nodes, path, score, trained);
-    if (std::ranges::count(sample.mask, 1) == 0)
-      continue;
+    out.push_back(join(nodes, path, score, trained));
+    if (std::ranges::count(out.back().mask, 1) == 0)
+      out.pop_back();
+    else
+      paths.push_back(path);
+  }
+  for (const auto &path : paths)
+    echo_plain(nodes, path, config.echo.roles);
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    auto &sample = out[i];
+    const auto &path = paths[i];
     sample.rl = join_weights(nodes, path, &node_data::rl_weights, rl);
     sample.ce = join_weights(nodes, path, &node_data::ce_weights, ce);
     sample.ref_kl = join_weights(nodes, path, &node_data::ref_kl_weights, ref_kl);
@@ -142,10 +176,16 @@ std::vector<plain_sample> plain_samples(const std::vector<node_data> &nodes,
       for (auto &x : *sample.rl)
         x *= *rl_weight;
     }
-    route_plain(sample, loss);
+    route_plain(sample, config.loss());
     prune_plain(sample);
-    out.push_back(sample);
   }
+  return out;
+}
+
+std::vector<std::uint8_t> random_bits(std::minstd_rand &random, std::size_t n) {
+  std::vector<std::uint8_t> out(n);
+  for (auto &bit : out)
+    bit = random() % 2;
   return out;
 }
 
@@ -176,6 +216,13 @@ std::vector<node_data> random_trace(std::minstd_rand &random) {
       node.rl_weights = random_floats(random, n);
     if (random() % 6 == 0)
       node.ce_weights = random_floats(random, n);
+    if (random() % 12 == 0)
+      node.ce_weights = floats(n, -1.0F); // echo raises what it leaves out to 0
+    node.role = random() % 2 == 0 ? "tool" : "user";
+    if (random() % 3 == 0)
+      node.is_content = random_bits(random, n);
+    if (random() % 3 == 0)
+      node.echo_mask = random_bits(random, n);
     if (random() % 6 == 0)
       node.ref_kl_weights = random_floats(random, n);
     out.push_back(std::move(node));
@@ -183,10 +230,12 @@ std::vector<node_data> random_trace(std::minstd_rand &random) {
   return out;
 }
 
-micro_batch_tensors gathered(const std::vector<node_view> &nodes, const branch &path,
-                             const trace_verdict &trace, const sample_verdict &sample) {
+micro_batch_tensors gathered(const std::vector<node_view> &nodes, const std::vector<float> &echo,
+                             const branch &path, const trace_verdict &trace,
+                             const sample_verdict &sample) {
   sample_source source;
   source.nodes = nodes;
+  source.echo = echo;
   source.path = &path;
   source.tokens = static_cast<std::uint32_t>(path.tokens);
   source.advantage_rule =
@@ -224,6 +273,7 @@ BOOST_AUTO_TEST_CASE(the_header_decides_as_the_tokens_would) {
   std::minstd_rand random(seed);
   std::size_t pruned = 0;
   std::size_t changed = 0;
+  std::size_t echoed = 0;
   for (int round = 0; round < 1500; ++round) {
     const auto nodes = random_trace(random);
     const auto header = header_of({episode_of("e", 0, nodes)});
@@ -239,15 +289,19 @@ BOOST_AUTO_TEST_CASE(the_header_decides_as_the_tokens_would) {
     env_config config;
     config.action_loss_type = std::array{action_loss::rl, action_loss::rl, action_loss::ce,
                                          action_loss::ref_kl}[random() % 4];
+    if (random() % 2 == 0) {
+      config.algorithm = "echo";
+      config.echo.roles = {{"tool", 0.25}, {"assistant", 0.5}};
+    }
     const auto verdict = judge_group(*header, scores, config);
-    const auto want =
-        plain_samples(nodes, scores.traces[0].advantage, scores.rl_weight, config.action_loss_type);
+    const auto want = plain_samples(nodes, scores.traces[0].advantage, scores.rl_weight, config);
     const auto episode = sealed_one(episode_of("e", 0, nodes));
     const auto views = episode.nodes(0);
-    std::vector<node_shape> shapes;
-    for (const auto &view : views)
-      shapes.push_back(shape_of(view));
-    const auto graph = *branches_of(shapes);
+    std::map<std::string_view, float> roles;
+    for (const auto &entry : verdict.echo)
+      roles.emplace(entry.role, entry.alpha);
+    const auto echo = echo_weights(views, roles);
+    const auto graph = *branches_of(views, echo);
     const auto &samples = verdict.traces[0].samples;
     BOOST_TEST_CONTEXT("seed " << seed << ", round " << round) {
       BOOST_TEST_REQUIRE(samples.size() == want.size());
@@ -255,9 +309,11 @@ BOOST_AUTO_TEST_CASE(the_header_decides_as_the_tokens_would) {
         BOOST_TEST_REQUIRE(samples[i].kept == want[i].kept);
         pruned += want[i].kept ? 0U : 1U;
         changed += samples[i].prune_rl ? 1U : 0U;
+        echoed +=
+            std::ranges::any_of(graph.trainable[i].nodes, [&](auto n) { return echo[n] != 0; });
         if (!want[i].kept)
           continue;
-        const auto got = gathered(views, graph.trainable[i], verdict.traces[0], samples[i]);
+        const auto got = gathered(views, echo, graph.trainable[i], verdict.traces[0], samples[i]);
         BOOST_TEST_REQUIRE(std::ranges::equal(got.loss_mask.values(), want[i].mask));
         BOOST_TEST_REQUIRE(same(got.rl_weights, want[i].rl));
         BOOST_TEST_REQUIRE(same(got.ce_weights, want[i].ce));
@@ -267,6 +323,7 @@ BOOST_AUTO_TEST_CASE(the_header_decides_as_the_tokens_would) {
   }
   BOOST_TEST(pruned > 100U); // the rounds reach the cases
   BOOST_TEST(changed > 100U);
+  BOOST_TEST(echoed > 100U);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
