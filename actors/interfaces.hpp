@@ -22,6 +22,7 @@
 #include "actors/trainer/micro_batch_digest.hpp"
 #include "runtime/caf.hpp"
 #include "runtime/digest.hpp"
+#include "schema/log_records.hpp"
 #include "schema/recording_counts.hpp"
 #include "schema/sealed_episode.hpp"
 
@@ -56,6 +57,15 @@ struct permit {
 struct permit_wanted {
   std::uint32_t reader;
   std::uint64_t ordinal;
+};
+
+/// From the planner to every reader, control, when it changes: how far the run is. For env servers.
+struct planner_progress {
+  std::uint64_t version = 0;       ///< of the policy: steps that are trained
+  std::uint64_t step = 0;          ///< that groups are collected for
+  std::uint64_t backlog_steps = 0; ///< steps' worth of groups that wait, rounded down
+
+  bool operator==(const planner_progress &) const = default;
 };
 
 /// From a reader to an assembler: one message of an episode whose nodes come one by one.
@@ -147,6 +157,9 @@ struct group_scored {
 enum class tombstone_reason : std::uint8_t {
   expired,  ///< data ended before all its episodes came
   unscored, ///< the scorer refused it: `why` says the reason
+  stale,    ///< its source gave an episode of it up as stale
+  dropped,  ///< it is scored as a unit, and one of its episodes failed
+  overdue,  ///< its deadline passed before all its episodes came
 };
 
 /// From an assembler or a scorer to the planner, in place of group_scored: the group ends outside a
@@ -501,6 +514,9 @@ struct step_report {
   std::uint64_t assemblers_must_carry = 0;
   digest128 digest; ///< of the step
   component_totals totals;
+  std::vector<staleness_count> staleness{}; ///< of the episodes in it, ascending
+  sample_lengths kept_lengths{};            ///< of its samples
+  sample_lengths stale_lengths{};           ///< of those that were too old for it
 };
 
 /// From the planner to the supervisor: every rank has trained the step.
@@ -539,7 +555,7 @@ struct parcel {
                stage_step, step_staged, commit_step, rank_notice, step_trained, run_failed,
                planner_hello, planner_refused, rank_state, begin_generation, end_generation,
                steps_recorded, checkpoint_saved, groups_wanted, group_again, group_held,
-               finish_training, score_wanted, score_turn>
+               finish_training, score_wanted, score_turn, planner_progress>
       what;
 };
 
@@ -574,6 +590,7 @@ template <class Message> void tell(const peer &whom, Message what) { whom.send(s
 MILLRACE_MESSAGE(millrace::read_more)
 MILLRACE_MESSAGE(millrace::permit)
 MILLRACE_MESSAGE(millrace::permit_wanted)
+MILLRACE_MESSAGE(millrace::planner_progress)
 MILLRACE_MESSAGE(millrace::frame_arrived)
 MILLRACE_MESSAGE(millrace::episode_arrived)
 MILLRACE_MESSAGE(millrace::episode_rejected)

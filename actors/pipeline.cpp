@@ -34,6 +34,8 @@ public:
     options.max_steps = parts_.max_steps;
     options.memory_limit = config_.memory_limit;
     options.keep = config_.keep();
+    options.staleness = {parse_source_version(config_.source.version).value(),
+                         config_.planner.max_staleness};
     options.checkpoints = config_.trainer.checkpoint_every != 0;
     options.restarts = config_.recovery.wait_s > 0;
     add("planner", role::planner, "planner",
@@ -75,11 +77,14 @@ public:
   }
 
   void spawn_assembler(const actor_spec &spec) {
+    group_deadlines deadlines{{}, config_.env_default.deadline_s};
+    for (const auto &[name, env] : config_.envs)
+      deadlines.by_env.emplace(name, env.deadline_s);
     add("assembler", role::assembler, spec.name,
-        system_.spawn<assembler>(
-            parts_.context,
-            assembler_options{spec.name, config_.instances.env_readers, config_.plan.seq_len},
-            assembler_peers{{}, planner_, supervisor_}, parts_.counters));
+        system_.spawn<assembler>(parts_.context,
+                                 assembler_options{spec.name, config_.instances.env_readers,
+                                                   config_.plan.seq_len, std::move(deadlines)},
+                                 assembler_peers{{}, planner_, supervisor_}, parts_.counters));
   }
 
   status spawn_reader(const actor_spec &spec) {

@@ -122,8 +122,9 @@ std::string resumed_line(const run_history &log, const std::filesystem::path &st
 /// Groups that had not reached the planner when a run was stopped early are held.
 void hold_the_rest(run_summary &summary) {
   const auto all = summary.source_episodes();
-  if (all > summary.entries.total())
-    summary.entries[episode_state::held] += all - summary.entries.total();
+  const auto known = summary.entries.total() + summary.too_late;
+  if (all > known)
+    summary.entries[episode_state::held] += all - known;
 }
 
 /// Two runs in one folder would look like one.
@@ -478,6 +479,7 @@ run_summary summarise(const process_parts &parts, const run_state &heard, const 
   summary.unparsed = counters.unparsed;
   summary.duplicates = counters.duplicates;
   summary.late = counters.late;
+  summary.too_late = count_too_late(summary.expected, summary.entries);
   summary.unnamed_records = counters.unnamed_records;
   summary.unnamed_bytes = counters.unnamed_bytes;
   if (!heard.all_received)

@@ -27,6 +27,17 @@ std::vector<error> run_config::validate() const {
   take(env_default.validate("env_default", env_config{}));
   for (const auto &[name, env] : envs)
     take(env.validate("env." + name, env_default));
+  const auto check_deadline = [&](std::string_view section, const env_config &env) {
+    if (deterministic && env.deadline_s > 0)
+      errors.push_back(
+          {errc::bad_config,
+           fmt::format("{}.group_deadline = {} and deterministic = true: what comes before a "
+                       "deadline is not the same twice; set one of them to 0 or false",
+                       section, env.deadline_s)});
+  };
+  check_deadline("env_default", env_default);
+  for (const auto &[name, env] : envs)
+    check_deadline("env." + name, env);
   constexpr std::uint64_t least_memory = std::uint64_t{1} << 20;
   if (memory_limit != 0 && memory_limit < least_memory)
     errors.push_back({errc::bad_config,

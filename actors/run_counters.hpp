@@ -43,6 +43,7 @@ struct run_counters {
   std::atomic<std::uint64_t> duplicates{0}; ///< episodes and frames that were there already
   std::atomic<std::uint64_t> late{0};       ///< episodes of a group that was closed already
   std::atomic<std::uint64_t> groups_open{0};
+  std::atomic<std::uint64_t> overdue{0}; ///< groups that their deadline closed
 
   // planner, feeders
   /// Groups and micro batches that were made twice, since who made them first was lost.
@@ -55,6 +56,9 @@ struct run_counters {
   std::atomic<std::uint64_t> steps_cut{0};
   std::atomic<std::uint64_t> steps_trained{0};
   std::atomic<std::uint64_t> backlog_traces{0}; ///< kept, waiting for a step
+  std::atomic<std::uint64_t> version{0};        ///< of the policy, as the planner said last
+  std::atomic<std::uint64_t> next_step{0};      ///< that groups are collected for
+  std::atomic<std::uint64_t> backlog_steps{0};  ///< steps' worth of groups that wait
   std::atomic<std::uint64_t> wire_bytes{0};     ///< of micro batches
 };
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "actors/run_summary.hpp"
 
+#include <algorithm>
 #include <array>
+#include <map>
 #include <ostream>
 
 namespace millrace {
@@ -61,6 +63,8 @@ void print_ledger(const run_summary &summary, std::ostream &out) {
     out << fmt::format(
         "beside them: {} duplicates, {} late, {} records ({} bytes) that name no episode\n",
         summary.duplicates, summary.late, summary.unnamed_records, summary.unnamed_bytes);
+  if (summary.too_late > 0)
+    out << fmt::format("{} episodes came after the deadline of their group\n", summary.too_late);
   if (!summary.quarantine.empty())
     out << fmt::format("refused episodes are listed in {}\n", summary.quarantine);
 }
@@ -82,6 +86,77 @@ json::tree json_of(const ledger &entries) {
   return out;
 }
 
+/// Episodes by staleness.
+json::tree json_of(const std::vector<staleness_count> &counts) {
+  json::tree out = json::tree::object();
+  for (const auto &one : counts)
+    out[std::to_string(one.staleness)] = one.episodes;
+  return out;
+}
+
+json::tree json_of(const sample_lengths &lengths) {
+  json::tree out;
+  out["samples"] = lengths.samples;
+  out["tokens"] = lengths.tokens;
+  out["mean"] = lengths.mean();
+  out["longest"] = lengths.longest;
+  return out;
+}
+
+/// Of all steps.
+std::vector<staleness_count> staleness_of(const run_summary &summary) {
+  std::map<std::uint64_t, std::uint64_t> sums;
+  for (const auto &step : summary.steps)
+    for (const auto &one : step.staleness)
+      sums[one.staleness] += one.episodes;
+  std::vector<staleness_count> out;
+  for (const auto &[staleness, episodes] : sums)
+    out.push_back({staleness, episodes});
+  return out;
+}
+
+sample_lengths kept_lengths_of(const run_summary &summary) {
+  sample_lengths out;
+  for (const auto &step : summary.steps)
+    out.add(step.kept_lengths);
+  return out;
+}
+
+/// Also those that were too old for a step that was never cut.
+sample_lengths stale_lengths_of(const run_summary &summary) {
+  const auto &row = summary.entries.samples[static_cast<std::size_t>(episode_state::stale)];
+  return {row.samples, row.tokens, summary.entries.longest_stale};
+}
+
+/// "0: 120, 1: 8"
+std::string text_of(const std::vector<staleness_count> &counts) {
+  std::string out;
+  for (const auto &one : counts)
+    out += fmt::format("{}{}: {}", out.empty() ? "" : ", ", one.staleness, one.episodes);
+  return out;
+}
+
+std::string text_of(const sample_lengths &lengths) {
+  return fmt::format("{} samples of {:.0f} tokens on average, at most {}", lengths.samples,
+                     lengths.mean(), lengths.longest);
+}
+
+/// Nothing where all is of the newest version.
+bool has_ages(const std::vector<staleness_count> &counts, const sample_lengths &stale) {
+  return stale.samples > 0 || (!counts.empty() && counts.back().staleness > 0);
+}
+
+void print_staleness(const run_summary &summary, std::ostream &out) {
+  const auto counts = staleness_of(summary);
+  const auto stale = stale_lengths_of(summary);
+  if (!has_ages(counts, stale))
+    return;
+  out << fmt::format("\nepisodes trained, by staleness: {}\n", text_of(counts));
+  if (stale.samples > 0)
+    out << fmt::format("too old: {}; kept: {}\n", text_of(stale),
+                       text_of(kept_lengths_of(summary)));
+}
+
 json::tree json_of(const step_report &step) {
   json::tree out;
   out["step"] = step.step;
@@ -94,6 +169,9 @@ json::tree json_of(const step_report &step) {
   out["dummies"] = step.dummies;
   out["wire_bytes"] = step.wire_bytes;
   out["digest"] = step.digest.hex();
+  out["staleness"] = json_of(step.staleness);
+  out["kept_lengths"] = json_of(step.kept_lengths);
+  out["stale_lengths"] = json_of(step.stale_lengths);
   out["loss_tokens"] = {
       {"rl", step.totals.rl}, {"ce", step.totals.ce}, {"ref_kl", step.totals.ref_kl}};
   return out;
@@ -101,7 +179,18 @@ json::tree json_of(const step_report &step) {
 
 } // namespace
 
-bool run_summary::balanced() const noexcept { return entries.total() == source_episodes(); }
+bool run_summary::balanced() const noexcept {
+  return entries.total() + too_late == source_episodes();
+}
+
+std::uint64_t count_too_late(const recording_counts &source, const ledger &entries) {
+  std::map<group_key, std::uint64_t> listed(entries.overdue.begin(), entries.overdue.end());
+  std::uint64_t sum = 0;
+  for (const auto &group : source.groups)
+    if (const auto found = listed.find(group.key); found != listed.end())
+      sum += group.episodes() - std::min<std::uint64_t>(found->second, group.episodes());
+  return sum;
+}
 
 bool run_summary::ok() const noexcept {
   return balanced() && interrupted.empty() && (damage_allowed || damage.empty());
@@ -109,17 +198,25 @@ bool run_summary::ok() const noexcept {
 
 std::string line_of(const step_report &step) {
   const auto all = step.tokens + step.padding;
-  return fmt::format(
+  auto out = fmt::format(
       "step {}: {} groups, {} samples, {} tokens in {} micro batches ({} filler), "
       "{:.1f}% padding, loss tokens rl {} ce {} ref_kl {}",
       step.step, step.groups, step.samples, step.tokens, step.micro_batches, step.dummies,
       all == 0 ? 0.0 : 100.0 * static_cast<double>(step.padding) / static_cast<double>(all),
       step.totals.rl, step.totals.ce, step.totals.ref_kl);
+  if (has_ages(step.staleness, step.stale_lengths))
+    out += fmt::format(", episodes by staleness {}", text_of(step.staleness));
+  if (step.stale_lengths.samples > 0)
+    out += fmt::format(", too old: {} (kept: {:.0f} on average, at most {})",
+                       text_of(step.stale_lengths), step.kept_lengths.mean(),
+                       step.kept_lengths.longest);
+  return out;
 }
 
 void print(const run_summary &summary, std::ostream &out) {
   print_stages(summary, out);
   print_ledger(summary, out);
+  print_staleness(summary, out);
   print_damage(summary, out);
   const auto tokens = sum_over(summary.steps, [](const auto &s) { return s.tokens; });
   out << fmt::format(
@@ -161,6 +258,10 @@ json::tree to_json(const run_summary &summary) {
   out["cut_tokens"] = summary.entries.cut_tokens;
   out["duplicates"] = summary.duplicates;
   out["late"] = summary.late;
+  out["too_late"] = summary.too_late;
+  out["staleness"] = json_of(staleness_of(summary));
+  out["kept_lengths"] = json_of(kept_lengths_of(summary));
+  out["stale_lengths"] = json_of(stale_lengths_of(summary));
   out["unnamed_records"] = summary.unnamed_records;
   out["unnamed_bytes"] = summary.unnamed_bytes;
   out["damage"] = json::tree::array();

@@ -28,6 +28,8 @@ struct run_summary {
       0; ///< refused records that name an episode but do not parse: not in `expected`
   std::uint64_t duplicates = 0;
   std::uint64_t late = 0;
+  /// Episodes of the source that came after the deadline of their group: in no state.
+  std::uint64_t too_late = 0;
   std::uint64_t unnamed_records = 0;
   std::uint64_t unnamed_bytes = 0;
   std::string quarantine; ///< path of the quarantine file; empty if nothing was refused
@@ -52,6 +54,9 @@ struct run_summary {
   /// Nothing to complain of: balanced, not interrupted, no damage but what was allowed.
   bool ok() const noexcept;
 };
+
+/// Episodes that groups closed by their deadline have in the source and not in the ledger.
+std::uint64_t count_too_late(const recording_counts &source, const ledger &entries);
 
 /// Tables for a person: stages, steps in brief, the ledger, what is wrong.
 void print(const run_summary &summary, std::ostream &out);

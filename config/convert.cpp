@@ -68,13 +68,17 @@ struct converter {
 
   result<key_value> operator()(const integer_type &type) const {
     std::optional<std::int64_t> value;
+    const auto *text = std::get_if<std::string>(&from.value);
     if (const auto *number = std::get_if<std::int64_t>(&from.value))
       value = *number;
-    else if (const auto *text = std::get_if<std::string>(&from.value);
-             text != nullptr && type.bytes)
+    else if (text != nullptr && type.bytes)
       value = parse_bytes(*text);
+    else if (text != nullptr && type.optional && *text == "off")
+      return result<key_value>(); // holds nothing: off
     if (!value)
-      return wrong_type(from, type.bytes ? "an integer or a size such as \"4GiB\"" : "an integer");
+      return wrong_type(from, type.bytes      ? "an integer or a size such as \"4GiB\""
+                              : type.optional ? "an integer or \"off\""
+                                              : "an integer");
     if (*value < type.min || *value > type.max)
       return fail(errc::bad_config, "{} is out of range, {} to {} is wanted", *value, type.min,
                   type.max);
@@ -152,8 +156,8 @@ struct converter {
 struct range_writer {
   std::string operator()(const boolean_type &) const { return "true or false"; }
   std::string operator()(const integer_type &type) const {
-    return fmt::format("{}, {} to {}", type.bytes ? "integer or size" : "integer", type.min,
-                       type.max);
+    return fmt::format("{}, {} to {}{}", type.bytes ? "integer or size" : "integer", type.min,
+                       type.max, type.optional ? ", or \"off\"" : "");
   }
   std::string operator()(const number_type &type) const {
     return fmt::format("number, {} to {}{}", type.min, type.max,

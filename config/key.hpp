@@ -24,7 +24,8 @@ struct boolean_type {};
 struct integer_type {
   std::int64_t min;
   std::int64_t max;
-  bool bytes = false; ///< a size: also written with a unit, "4GiB"
+  bool bytes = false;    ///< a size: also written with a unit, "4GiB"
+  bool optional = false; ///< may be "off"
 };
 /// A number in [min, max], not NaN.
 struct number_type {
@@ -85,6 +86,8 @@ template <class Member> key_value to_key_value(const Member &member) {
     return member.string();
   else if constexpr (std::is_same_v<Member, std::optional<double>>)
     return member ? key_value(*member) : key_value();
+  else if constexpr (std::is_same_v<Member, std::optional<std::uint64_t>>)
+    return member ? key_value(static_cast<std::int64_t>(*member)) : key_value();
   else
     return static_cast<std::int64_t>(member);
 }
@@ -97,6 +100,10 @@ template <class Member> void from_key_value(Member &member, const key_value &val
   else if constexpr (std::is_same_v<Member, std::optional<double>>)
     member = std::holds_alternative<double>(value) ? std::optional(std::get<double>(value))
                                                    : std::nullopt;
+  else if constexpr (std::is_same_v<Member, std::optional<std::uint64_t>>)
+    member = std::holds_alternative<std::int64_t>(value)
+                 ? std::optional(static_cast<std::uint64_t>(std::get<std::int64_t>(value)))
+                 : std::nullopt;
   else
     member = static_cast<Member>(std::get<std::int64_t>(value));
 }

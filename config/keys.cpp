@@ -21,13 +21,12 @@ constexpr std::int64_t tebibyte = std::int64_t{1} << 40;
 constexpr std::size_t longest_path = 4095;
 constexpr std::size_t longest_endpoint = 300;
 
-constexpr std::array<std::string_view, 1> versions{"fresh"};
-constexpr std::array<std::string_view, 2> versions_later{"recorded", "offset"};
 constexpr std::array<std::string_view, 2> last_batches{"ship", "hold"};
 constexpr std::array<std::string_view, 3> keeps{"auto", "durable", "trained"};
 constexpr std::array<std::string_view, 4> action_losses{"auto", "rl", "ce", "ref_kl"};
 constexpr std::array<std::string_view, 3> samplers{"any", "live", "frozen"};
 constexpr std::array<std::string_view, 2> aggregations{"mean", "prompt"};
+constexpr std::array<std::string_view, 2> scorings{"survivors", "unit"};
 
 constexpr integer_type count_up_to(std::int64_t most) { return {1, most}; }
 
@@ -60,9 +59,9 @@ constexpr std::array run_table{
             "Seed of the preset: another one gives other tokens and rewards."),
     run_key("source.scale", MILLRACE_MEMBER(source.scale), number_type{1e-6, 1000}, "",
             "Factor on the preset's number of groups. More: a longer run over more data."),
-    run_key("source.version", MILLRACE_MEMBER(source.version),
-            choice_type{versions, versions_later}, "",
-            "Policy version of the episodes; fresh: that of the step that takes them."),
+    run_key("source.version", MILLRACE_MEMBER(source.version), text_type{1, 40}, "",
+            "Policy version of the episodes. fresh: that of the step that takes them; recorded: as "
+            "recorded; offset N: as recorded, plus N (at least 0)."),
     run_key("source.pace", MILLRACE_MEMBER(source.pace), number_type{0, 1e6}, "groups/s",
             "How fast the recording is read; 0: as fast as the bounds allow. Low: imitates slow "
             "environments."),
@@ -140,6 +139,14 @@ constexpr std::array run_table{
             count_up_to(1'000'000), "groups",
             "Groups that may be begun and not complete. More: needed where the episodes of a group "
             "are far apart in the source; each holds its bytes."),
+    run_key("planner.max_staleness", MILLRACE_MEMBER(planner.max_staleness),
+            integer_type{0, INT64_MAX, false, true}, "versions",
+            "Episodes whose first version is more than so much older than the policy when their step is "
+            "cut are not trained. Less: fresher data, more is thrown away; off: no limit."),
+    run_key("planner.max_empty_batches", MILLRACE_MEMBER(planner.max_empty_batches),
+            integer_type{0, 1'000'000}, "batches",
+            "End the run, as failed, after so many batches' worth of data without a sample to "
+            "train; 0: never. Few: a short streak of bad groups ends it."),
     run_key("progress.limit", MILLRACE_MEMBER(progress.limit_s), number_type{0, 604'800}, "s",
             "Time without a trained step after which the chain of waits is printed; 0: never. "
             "Longer than a slow step takes."),
@@ -172,6 +179,12 @@ constexpr std::array run_table{
 constexpr std::array env_table{
     env_key("group_size", MILLRACE_MEMBER(group_size), integer_type{0, 65'535}, "episodes",
             "Episodes of a group; 0: the recording says it. Where both say it they must agree."),
+    env_key("group_scoring", MILLRACE_MEMBER(scoring), choice_type{scorings, {}}, "",
+            "survivors: episodes of a group count though others failed; unit: one that failed "
+            "drops the whole group."),
+    env_key("group_deadline", MILLRACE_MEMBER(deadline_s), number_type{0, 604'800}, "s",
+            "A group that is not complete so long after its first frame ends without being "
+            "trained; 0: none. Too little: slow episodes take their group with them."),
     env_key("algorithm", MILLRACE_MEMBER(algorithm), text_type{1, 64}, "",
             "How groups are scored: grpo, hierarchical_grpo, max_rl, rae, echo, sft, opd, opsd, or "
             "none (advantages that came with the episodes). docs/algorithms.md explains each."),

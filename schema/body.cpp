@@ -302,6 +302,7 @@ void visit(vector_audit &a, const wire::ActorEnvelope &root) {
   case wire::ActorMessage::StepsRecorded:
   case wire::ActorMessage::CheckpointSaved:
   case wire::ActorMessage::FinishTraining:
+  case wire::ActorMessage::PlannerProgress:
   case wire::ActorMessage::SourceEnded:
   case wire::ActorMessage::PermitWanted:
   case wire::ActorMessage::Permit:
@@ -406,6 +407,7 @@ void visit(vector_audit &a, const wire::LogRecord &root) {
     return a.text(root.message_as_LogOpen()->source());
   case wire::LogMessage::LogCommit:
     a.tables(root.message_as_LogCommit()->bins(), [](const wire::LogBin &) {});
+    a.structs(root.message_as_LogCommit()->staleness());
     return a.tables(root.message_as_LogCommit()->groups(), each_group);
   case wire::LogMessage::LogSettled:
     return a.tables(root.message_as_LogSettled()->groups(), each_group);

@@ -50,6 +50,10 @@ status check_finish(const wire::EpisodeFrame &frame, const wire::EpisodeEnd &fin
     return with_context(
         {errc::bad_value, fmt::format("unknown status {}", static_cast<int>(finish.status()))},
         place);
+  if (finish.cancel_reason() > wire::CancelReason::Stale)
+    return with_context({errc::bad_value, fmt::format("unknown cancel reason {}",
+                                                      static_cast<int>(finish.cancel_reason()))},
+                        place);
   if (finish.frames() != frame.frame() + 1)
     return with_context({errc::bad_value, fmt::format("it stands in frame {} and counts {} frames",
                                                       frame.frame(), finish.frames())},

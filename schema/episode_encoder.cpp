@@ -103,7 +103,7 @@ Offset<wire::EpisodeEnd> create(FlatBufferBuilder &builder, const finish_data &f
   const auto reason = builder.CreateString(finish.reason);
   const auto traces_at = builder.CreateVector(traces);
   return wire::CreateEpisodeEnd(builder, finish.status, reason, finish.frames, finish.nodes,
-                                finish.tokens, traces_at);
+                                finish.tokens, traces_at, finish.cancel_reason);
 }
 
 } // namespace

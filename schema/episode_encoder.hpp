@@ -62,6 +62,7 @@ struct finish_data {
   std::uint32_t nodes = 0;
   std::uint64_t tokens = 0;
   std::vector<trace_result_data> traces;
+  wire::CancelReason cancel_reason = wire::CancelReason::Unspecified;
 };
 
 struct frame_data {

@@ -89,6 +89,7 @@ void check(field_reader &in, const log_generation &what) {
 void check(field_reader &in, const log_commit &what) {
   check_number(in, what.step, "step");
   in.count(what.bins.size(), "bins", limits::list_entries);
+  in.count(what.staleness.size(), "staleness", limits::list_entries);
   check_groups(in, what.groups);
   if (what.annotations.size() != what.groups.size())
     in.refuse(errc::bad_value, "annotations", "{} for {} groups", what.annotations.size(),

@@ -37,7 +37,7 @@ std::size_t bytes_of(const log_group &group) {
 template <class T> std::size_t bytes_of(const T &what) {
   std::size_t size = std::size_t{64} << 10;
   if constexpr (std::is_same_v<T, log_commit>)
-    size += what.bins.size() * 128;
+    size += what.bins.size() * 128 + what.staleness.size() * sizeof(wire::LogStaleness);
   if constexpr (std::is_same_v<T, log_commit> || std::is_same_v<T, log_settled>)
     for (const auto &group : what.groups)
       size += bytes_of(group);
@@ -60,7 +60,8 @@ auto create_groups(FlatBufferBuilder &builder, const std::vector<log_group> &gro
     const auto samples = builder.CreateVectorOfStructs(rows);
     const auto why = group.why.empty() ? 0 : builder.CreateString(why_of(group));
     out.push_back(wire::CreateLogGroup(builder, &place, key, states, samples, group.cut_tokens, why,
-                                       group.gibberish, group.repetition));
+                                       group.gibberish, group.repetition, group.judged_for,
+                                       group.longest_stale, group.overdue));
   }
   return builder.CreateVector(out);
 }
@@ -78,6 +79,10 @@ auto create(FlatBufferBuilder &builder, message &, const log_generation &in) {
   return wire::CreateLogGeneration(builder, in.generation, in.next);
 }
 
+wire::LogLengths lengths_of(const sample_lengths &in) {
+  return {in.samples, in.tokens, in.longest};
+}
+
 auto create(FlatBufferBuilder &builder, message &parts, const log_commit &in) {
   std::vector<Offset<wire::LogBin>> bins;
   bins.reserve(in.bins.size());
@@ -90,8 +95,13 @@ auto create(FlatBufferBuilder &builder, message &parts, const log_commit &in) {
   const auto digest = digest_of(in.digest);
   const auto bins_at = builder.CreateVector(bins);
   const auto groups = create_groups(builder, in.groups);
+  std::vector<wire::LogStaleness> rows;
+  for (const auto &row : in.staleness)
+    rows.emplace_back(row.staleness, row.episodes);
+  const auto staleness = builder.CreateVectorOfStructs(rows);
+  const auto kept = lengths_of(in.kept_lengths);
   return wire::CreateLogCommit(builder, in.step, &digest, bins_at, groups, in.traces, in.samples,
-                               in.tokens, in.padding, in.dummies, in.wire_bytes);
+                               in.tokens, in.padding, in.dummies, in.wire_bytes, staleness, &kept);
 }
 
 auto create(FlatBufferBuilder &builder, message &, const log_settled &in) {
@@ -168,6 +178,9 @@ log_group read_group(field_reader &in, const wire::LogGroup &table) {
   out.why = in.text(table.why(), "group.why", limits::text_bytes);
   out.gibberish = table.gibberish();
   out.repetition = table.repetition();
+  out.judged_for = table.judged_for();
+  out.longest_stale = table.longest_stale();
+  out.overdue = table.overdue();
   return out;
 }
 
@@ -189,6 +202,12 @@ log_open read(field_reader &in, const wire::LogOpen &table, std::span<const fram
 
 log_generation read(field_reader &, const wire::LogGeneration &table, std::span<const frame>) {
   return {table.generation(), table.next()};
+}
+
+/// Logs of before it was counted have none.
+sample_lengths lengths_of(const wire::LogLengths *in) {
+  return in == nullptr ? sample_lengths{}
+                       : sample_lengths{in->samples(), in->tokens(), in->longest()};
 }
 
 log_commit read(field_reader &in, const wire::LogCommit &table, std::span<const frame> parts) {
@@ -216,6 +235,11 @@ log_commit read(field_reader &in, const wire::LogCommit &table, std::span<const 
   out.padding = table.padding();
   out.dummies = table.dummies();
   out.wire_bytes = table.wire_bytes();
+  out.staleness = in.list<staleness_count>(
+      table.staleness(), "staleness", limits::list_entries, [](const wire::LogStaleness *row) {
+        return staleness_count{row->staleness(), row->episodes()};
+      });
+  out.kept_lengths = lengths_of(table.kept_lengths());
   return out;
 }
 

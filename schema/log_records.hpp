@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <compare>
 #include <cstdint>
 #include <string>
 #include <variant>
@@ -53,6 +55,35 @@ struct log_group {
   std::string why;                  ///< for people: why it goes to no step; empty in a commit
   std::uint64_t gibberish = 0;      ///< traces in which that filter found something
   std::uint64_t repetition = 0;
+  std::uint64_t judged_for = 0;    ///< settled as too old: the step that it was too old for
+  std::uint64_t longest_stale = 0; ///< tokens of the longest sample that was too old
+  bool overdue = false;            ///< its deadline closed it: it lists what came in time
+};
+
+/// Episodes with a sample in a step, by how many versions late they were.
+struct staleness_count {
+  std::uint64_t staleness = 0;
+  std::uint64_t episodes = 0;
+
+  auto operator<=>(const staleness_count &) const = default;
+};
+
+/// Lengths of samples, before the cut at seq_len. Unit: tokens.
+struct sample_lengths {
+  std::uint64_t samples = 0;
+  std::uint64_t tokens = 0;
+  std::uint64_t longest = 0;
+
+  bool operator==(const sample_lengths &) const = default;
+  double mean() const noexcept {
+    return samples == 0 ? 0 : static_cast<double>(tokens) / static_cast<double>(samples);
+  }
+  void add(std::uint64_t length) noexcept { add({1, length, length}); }
+  void add(const sample_lengths &more) noexcept {
+    samples += more.samples;
+    tokens += more.tokens;
+    longest = std::max(longest, more.longest);
+  }
 };
 
 /// One micro batch of a step.
@@ -77,6 +108,8 @@ struct log_commit {
   std::uint64_t padding = 0; ///< tokens
   std::uint64_t dummies = 0;
   std::uint64_t wire_bytes = 0;
+  std::vector<staleness_count> staleness; ///< by staleness, ascending
+  sample_lengths kept_lengths;            ///< of packed samples
 };
 
 /// Groups that end outside a step.

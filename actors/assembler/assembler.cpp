@@ -24,7 +24,8 @@ caf::behavior assembler::make_behavior() {
       on(&assembler::take_size),      on(&assembler::take_end),     on(&assembler::settle),
       on(&assembler::forget_headers), on(&assembler::fetch),        on(&assembler::take_up),
       on(&assembler::take_draining),  on(&assembler::take_down),    on(&assembler::finish),
-      on(&assembler::take_hello),     on(&assembler::take_again),   on(&assembler::take_wanted)};
+      on(&assembler::take_hello),     on(&assembler::take_again),   on(&assembler::take_wanted),
+      on(&assembler::take_due)};
 }
 
 /// The group to put something into; null if it is complete or closed already: then it came too
@@ -34,15 +35,28 @@ assembler::group *assembler::open(group_ref ref, const std::shared_ptr<const gro
     count_late(ref);
     return nullptr;
   }
-  auto [at, is_new] = groups_.try_emplace(ref);
-  if (is_new)
-    ++counters_->groups_open;
-  at->second.info = info;
-  if (at->second.complete) {
+  auto &where = enter(ref, info);
+  if (where.complete) {
     count_late(ref);
     return nullptr;
   }
-  return &at->second;
+  return &where;
+}
+
+/// The group; a new one has its deadline from now on.
+assembler::group &assembler::enter(group_ref ref, const std::shared_ptr<const group_info> &info) {
+  auto [at, is_new] = groups_.try_emplace(ref);
+  at->second.info = info;
+  if (!is_new)
+    return at->second;
+  ++counters_->groups_open;
+  at->second.opening = ++openings_;
+  if (const auto limit = options_.deadlines.of(info->key.env); limit > 0)
+    delayed_send(
+        this,
+        std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::duration<double>(limit)),
+        group_due{ref, at->second.opening});
+  return at->second;
 }
 
 void assembler::count_late(group_ref ref) {
@@ -152,11 +166,7 @@ void assembler::take_rejected(const episode_rejected &in) {
 void assembler::take_size(const group_sized &in) {
   if (closed_.contains(in.group))
     return;
-  auto [at, is_new] = groups_.try_emplace(in.group);
-  if (is_new)
-    ++counters_->groups_open;
-  at->second.info = in.info;
-  complete_if_full(in.group, at->second);
+  complete_if_full(in.group, enter(in.group, in.info));
 }
 
 void assembler::finish_member(group_ref ref, group &where, member &one, group_member result) {
@@ -215,9 +225,13 @@ void assembler::offer(group_ref ref, group &where) {
     auto why = where.info->size == 0
                    ? std::string("its size is not known: set env.NAME.group_size")
                    : fmt::format("{} of {} episodes came", where.done, where.info->size);
+    if (where.overdue)
+      why += fmt::format(" within {} s (env.{}.group_deadline)",
+                         options_.deadlines.of(where.info->key.env), where.info->key.env);
     tell(peers_.planner,
          group_tombstone{ref, header ? std::move(*header) : bare_header_of(ref, where),
-                         tombstone_reason::expired, std::move(why), self_of(*this)});
+                         where.overdue ? tombstone_reason::overdue : tombstone_reason::expired,
+                         std::move(why), self_of(*this)});
   } else if (!header) {
     tell(peers_.planner,
          group_tombstone{ref, bare_header_of(ref, where), tombstone_reason::unscored,
@@ -345,7 +359,19 @@ void assembler::take_end(const source_ended &in) {
   leave_if_idle();
 }
 
-/// Data has ended and the group is not complete: it ends outside a step.
+/// A group that was let go and opened again since has another deadline. One that a step needs again
+/// was complete once.
+void assembler::take_due(const group_due &in) {
+  const auto found = groups_.find(in.group);
+  if (found == groups_.end() || found->second.complete || found->second.opening != in.opening)
+    return;
+  ++counters_->overdue;
+  found->second.overdue = true;
+  expire(in.group, found->second);
+  show_wait();
+}
+
+/// Data has ended, or its deadline has come, and the group is not complete: it ends outside a step.
 void assembler::expire(group_ref ref, group &where) {
   where.complete = true;
   where.expired = true;
@@ -375,7 +401,8 @@ void assembler::take_again(const group_again &in) {
     ++counters_->groups_open;
   auto &where = at->second;
   if (!where.complete || where.expired)
-    where = {}; // all of it comes again
+    where = {};                // all of it comes again
+  where.opening = ++openings_; // it has no deadline: it was complete once
   where.info = in.info;
   where.scored = in.scored;
   where.when = std::max(where.when, in.when);

@@ -15,10 +15,22 @@
 
 namespace millrace {
 
+/// When a group ends that is not complete, counted from its first message. Unit: s; 0: never.
+struct group_deadlines {
+  std::map<std::string, double, std::less<>> by_env;
+  double other = 0; ///< of an environment that is not in `by_env`
+
+  double of(std::string_view env) const {
+    const auto found = by_env.find(env);
+    return found == by_env.end() ? other : found->second;
+  }
+};
+
 struct assembler_options {
   std::string name = "assembler-0";
   std::uint32_t readers = 1; ///< that share the source: which group is whose
   std::uint64_t seq_len = 0; ///< what a sample keeps, for the headers
+  group_deadlines deadlines{};
 };
 
 struct assembler_peers {
@@ -31,7 +43,7 @@ struct assembler_peers {
 /// serves their bytes until the planner says that they are settled.
 ///
 ///     (none) --first message--> open --all members done--> complete --settled--> closed
-///                                 +-----------end of data--------^   (tombstone)
+///                                 +---end of data, deadline-----^   (tombstone)
 ///
 /// What comes for a complete or closed group is late; what comes twice is a duplicate: both are
 /// counted and dropped. A complete group goes to the scorer with the fewest groups; if that is lost
@@ -50,6 +62,12 @@ public:
     scorers_.clear();
   }
 
+  /// From the assembler to itself: the deadline of a group that was opened then.
+  struct group_due {
+    group_ref group;
+    std::uint64_t opening;
+  };
+
 private:
   /// An episode on its way: frames until its end is there, then a member of its group.
   struct member {
@@ -64,12 +82,13 @@ private:
     std::map<std::uint32_t, member> members; ///< by place in the group
     std::uint32_t done = 0;
     bool complete = false;
-    bool expired = false; ///< complete: data ended before it was
-    bool scored = false;  ///< a step is made again from it: no scorer is asked
-    planner_moment when;  ///< it was sent again since the planner wanted it then
-    bool again = false;   ///< what comes may be there already: it was moved, or is wanted again
-    frame header;         ///< complete: until the planner has the group
-    peer scorer;          ///< who was asked; none: nobody is there, or a tombstone went instead
+    bool expired = false; ///< complete: data ended, or its deadline came, before it was
+    bool overdue = false; ///< expired: its deadline came
+    std::uint64_t opening = 0;
+    bool scored = false; ///< a step is made again from it: no scorer is asked
+    planner_moment when; ///< it was sent again since the planner wanted it then
+    frame header;        ///< complete: until the planner has the group
+    peer scorer;         ///< who was asked; none: nobody is there, or a tombstone went instead
   };
   struct scorer_state {
     peer who;
@@ -82,6 +101,7 @@ private:
   void take_rejected(const episode_rejected &in);
   void take_size(const group_sized &in);
   void take_end(const source_ended &in);
+  void take_due(const group_due &in);
   void take_hello(const planner_hello &in);
   void take_again(const group_again &in);
   void take_wanted(const groups_wanted &in);
@@ -94,6 +114,7 @@ private:
   void finish(const drain &);
 
   group *open(group_ref ref, const std::shared_ptr<const group_info> &info);
+  group &enter(group_ref ref, const std::shared_ptr<const group_info> &info);
   member *open_member(group_ref ref, group &where, std::uint32_t place, std::uint32_t attempt);
   void join(group_ref ref, group &where, member &one);
   void finish_member(group_ref ref, group &where, member &one, group_member result);
@@ -121,6 +142,9 @@ private:
   planner_claim claim_;               ///< of the planner
   std::vector<scorer_state> scorers_;
   bool draining_ = false;
+  std::uint64_t openings_ = 0; ///< of groups, so far
 };
 
 } // namespace millrace
+
+MILLRACE_MESSAGE(millrace::assembler::group_due)

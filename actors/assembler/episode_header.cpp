@@ -195,6 +195,7 @@ episode_header make_episode_header(const sealed_episode &episode, std::uint64_t 
   out.attempt = head.attempt();
   out.status = episode.finish().status();
   out.reason = text_of(episode.finish().reason());
+  out.cancel_reason = episode.finish().cancel_reason();
   out.eval = head.eval();
   out.first_version = head.first_version();
   out.last_version = head.last_version();

@@ -69,6 +69,7 @@ struct episode_header {
   std::uint32_t attempt = 0;
   wire::EpisodeStatus status = wire::EpisodeStatus::Ok;
   std::string reason;
+  wire::CancelReason cancel_reason = wire::CancelReason::Unspecified;
   bool eval = false;
   std::uint64_t first_version = 0;
   std::uint64_t last_version = 0;

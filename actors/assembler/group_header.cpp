@@ -89,7 +89,8 @@ Offset<wire::EpisodeHeader> encode(FlatBufferBuilder &builder, const episode_hea
   const auto reason = builder.CreateString(episode.reason);
   return wire::CreateEpisodeHeader(builder, id, episode.attempt, episode.status, reason,
                                    episode.eval, episode.first_version, episode.last_version,
-                                   episode.frozen, episode.bytes, episode.tokens, traces_at);
+                                   episode.frozen, episode.bytes, episode.tokens, traces_at,
+                                   episode.cancel_reason);
 }
 
 /// Upper bounds of an episode's share of the body: without its traces, and with them.

@@ -53,7 +53,8 @@ constexpr std::array<std::string_view, std::variant_size_v<variant_type>> names{
     "group_held",
     "finish_training",
     "score_wanted",
-    "score_turn"};
+    "score_turn",
+    "planner_progress"};
 
 result<frame_arrived> read(parcel_reader &in, const wire::FrameArrived &table) {
   const auto group = in.group(table.group());
@@ -133,7 +134,7 @@ result<group_tombstone> read(parcel_reader &in, const wire::GroupTombstone &tabl
   in.expect_parts(1);
   return in.done(group_tombstone{
       in.group(table.group()), in.next_frame<wire::GroupHeader>("header"),
-      in.one_of(table.reason(), tombstone_reason::unscored, "reason"),
+      in.one_of(table.reason(), tombstone_reason::overdue, "reason"),
       in.text(table.why(), "why", limits::text_bytes), in.who(table.assembler(), "assembler")});
 }
 
@@ -359,6 +360,11 @@ result<score_turn> read(parcel_reader &in, const wire::ScoreTurn &table) {
                             in.bytes(table.state(), "state")});
 }
 
+result<planner_progress> read(parcel_reader &in, const wire::PlannerProgress &table) {
+  in.expect_parts(0);
+  return in.done(planner_progress{table.version(), table.step(), table.backlog_steps()});
+}
+
 using read_function = result<variant_type> (*)(parcel_reader &, const void *);
 
 template <class Table> result<variant_type> read_as(parcel_reader &in, const void *table) {
@@ -393,7 +399,8 @@ using tables =
                wire::RankNotice, wire::StepTrained, wire::RunFailed, wire::PlannerHello,
                wire::PlannerRefused, wire::RankState, wire::BeginGeneration, wire::EndGeneration,
                wire::StepsRecorded, wire::CheckpointSaved, wire::GroupsWanted, wire::GroupAgain,
-               wire::GroupHeld, wire::FinishTraining, wire::ScoreWanted, wire::ScoreTurn>;
+               wire::GroupHeld, wire::FinishTraining, wire::ScoreWanted, wire::ScoreTurn,
+               wire::PlannerProgress>;
 
 } // namespace
 

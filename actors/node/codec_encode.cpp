@@ -324,6 +324,10 @@ auto write(writer &out, const finish_training &in) {
   return wire::CreateFinishTraining(out.builder, in.step);
 }
 
+auto write(writer &out, const planner_progress &in) {
+  return wire::CreatePlannerProgress(out.builder, in.version, in.step, in.backlog_steps);
+}
+
 auto write(writer &out, const group_held &in) {
   const auto group = place_of(in.group);
   const auto assembler = out.id_of(in.assembler);
@@ -340,7 +344,7 @@ constexpr bool is_control =
               fetch_episodes, micro_batch_ready, fetch_micro_batch, micro_batch_taken, stage_step,
               step_staged, commit_step, rank_notice, step_trained, run_failed, planner_hello,
               planner_refused, rank_state, begin_generation, end_generation, steps_recorded,
-              checkpoint_saved, groups_wanted, group_held, finish_training>;
+              checkpoint_saved, groups_wanted, group_held, finish_training, planner_progress>;
 
 template <class Message>
 constexpr bool is_answer = is_one_of<Message, episodes_fetched, micro_batch_packed, score_turn>;

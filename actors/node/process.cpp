@@ -96,6 +96,8 @@ process_status status_source::operator()() const {
                   {"rejected", c.rejected},    {"duplicates", c.duplicates},
                   {"repeats", c.repeats},      {"refused_answers", c.refused_answers},
                   {"steps_cut", c.steps_cut},  {"steps_trained", c.steps_trained},
+                  {"overdue", c.overdue},      {"version", c.version},
+                  {"next_step", c.next_step},  {"backlog_steps", c.backlog_steps},
                   {"wire_bytes", c.wire_bytes}};
   if (const auto here = office.lock()) {
     const auto stats = here->stats();

@@ -32,6 +32,7 @@ constexpr std::array counts{named<run_counters>{"mapped", &run_counters::mapped}
                             named<run_counters>{"duplicates", &run_counters::duplicates},
                             named<run_counters>{"late", &run_counters::late},
                             named<run_counters>{"groups_open", &run_counters::groups_open},
+                            named<run_counters>{"overdue", &run_counters::overdue},
                             named<run_counters>{"repeats", &run_counters::repeats},
                             named<run_counters>{"refused_answers", &run_counters::refused_answers},
                             named<run_counters>{"tombstones", &run_counters::tombstones},
@@ -39,6 +40,9 @@ constexpr std::array counts{named<run_counters>{"mapped", &run_counters::mapped}
                             named<run_counters>{"steps_cut", &run_counters::steps_cut},
                             named<run_counters>{"steps_trained", &run_counters::steps_trained},
                             named<run_counters>{"backlog_traces", &run_counters::backlog_traces},
+                            named<run_counters>{"version", &run_counters::version},
+                            named<run_counters>{"next_step", &run_counters::next_step},
+                            named<run_counters>{"backlog_steps", &run_counters::backlog_steps},
                             named<run_counters>{"wire_bytes", &run_counters::wire_bytes}};
 static_assert(sizeof(run_counters) == sizeof(stage_meters) + sizeof(run_counters::memory) +
                                           sizeof(run_counters::waits) +

@@ -50,6 +50,9 @@ const status_line *find(const status_answer *answer, const process_entry &entry)
   return nullptr;
 }
 
+/// Counters that say where the run stands: they have no rate.
+constexpr std::array<std::string_view, 3> states{"version", "next_step", "backlog_steps"};
+
 struct rate {
   std::string name;
   double per_second = 0;
@@ -76,6 +79,8 @@ rates rates_of(const status_line &now, const status_line *before) {
   if (span == 0)
     return made;
   for (const auto &each : now.status.counters) {
+    if (std::ranges::find(states, each.name) != states.end())
+      continue;
     const std::uint64_t old = newer ? value_of(before->status, each.name) : 0;
     const std::uint64_t more = each.value - std::min(old, each.value);
     made.all.push_back(
@@ -139,6 +144,16 @@ std::vector<std::string> row_of(const status_line &line, const status_line *befo
           is_there(line) ? rates_text(rates_of(line, before)) : ""};
 }
 
+/// What the planner's process says of it; nothing if there is none.
+std::string progress_of(const status_answer &answer) {
+  for (const auto &each : answer.processes)
+    if (const auto step = value_of(each.status, "next_step"); step != 0 && is_there(each))
+      return fmt::format(
+          "policy version {}, step {} is collected, {} steps' worth of groups wait\n",
+          value_of(each.status, "version"), step, value_of(each.status, "backlog_steps"));
+  return {};
+}
+
 std::string header_of(const status_answer &answer) {
   std::array<std::size_t, state_names.size()> counts{};
   for (const auto &each : answer.processes)
@@ -147,8 +162,8 @@ std::string header_of(const status_answer &answer) {
   for (std::size_t i = 0; i < counts.size(); ++i)
     if (counts[i] != 0)
       text += fmt::format("{}{} {}", text.empty() ? "" : ", ", counts[i], state_names[i]);
-  return fmt::format("run {}: {}\n", to_one_line(answer.run),
-                     text.empty() ? "no process is registered" : text);
+  return fmt::format("run {}: {}\n{}", to_one_line(answer.run),
+                     text.empty() ? "no process is registered" : text, progress_of(answer));
 }
 
 json::tree tree_of(const wait_entry &wait) {

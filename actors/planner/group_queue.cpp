@@ -21,9 +21,9 @@ void group_queue::put_back(std::vector<queued_group> groups) {
       sample.outcome = sample_record::fate::waiting;
     backlog_ += count_of(*at);
     backlog_traces_ += at->scored.kept_traces;
-    ready_count_ += count_of(*at);
     ready_.push_front(std::move(*at));
   }
+  forget_judgement();
 }
 
 std::optional<queued_group>
@@ -45,25 +45,54 @@ group_queue::take_ended(const std::function<bool(group_ref)> &has_ended) {
     }
     if (group->scored.samples.empty())
       return group;
-    ready_count_ += count_of(*group);
     ready_.push_back(std::move(*group));
   }
 }
 
-bool group_queue::has_batch() const noexcept { return !ready_.empty() && ready_count_ >= target(); }
+std::vector<queued_group> group_queue::judge(std::uint64_t step) {
+  if (step != judged_for_)
+    forget_judgement();
+  judged_for_ = step;
+  std::vector<queued_group> out;
+  while (left_ < target() && judged_ < ready_.size()) {
+    auto &group = ready_[judged_];
+    const auto found = millrace::judge(group.scored, step, rule_);
+    if (found.traces == 0) {
+      uncount(group);
+      out.push_back(std::move(group));
+      ready_.erase(ready_.begin() + static_cast<std::ptrdiff_t>(judged_));
+      continue;
+    }
+    const auto left = batch_.traces != 0 ? found.traces : found.tokens;
+    left_ += left;
+    too_old_ += count_of(group) - left;
+    ++judged_;
+    ++judged_in_;
+  }
+  return out;
+}
 
 std::vector<queued_group> group_queue::cut() {
   std::vector<queued_group> out;
-  std::uint64_t count = 0;
-  while (!ready_.empty() && count < target()) {
-    count += count_of(ready_.front());
-    backlog_traces_ -= ready_.front().scored.kept_traces;
+  for (; judged_ > 0; --judged_) {
+    uncount(ready_.front());
     out.push_back(std::move(ready_.front()));
     ready_.pop_front();
   }
-  ready_count_ -= count;
-  backlog_ -= count;
+  forget_judgement();
   return out;
+}
+
+void group_queue::forget_judgement() noexcept {
+  judged_for_ = 0;
+  judged_ = 0;
+  left_ = 0;
+  too_old_ = 0;
+}
+
+void group_queue::uncount(const queued_group &group) noexcept {
+  backlog_ -= count_of(group);
+  backlog_traces_ -= group.scored.kept_traces;
 }
 
 bool group_queue::is_ready(group_ref ref) const {
@@ -83,6 +112,7 @@ void group_queue::clear() {
   waiting_.clear();
   arrived_.clear();
   ready_.clear();
+  forget_judgement();
 }
 
 } // namespace millrace

@@ -10,7 +10,7 @@
 
 #include "actors/interfaces.hpp"
 #include "actors/planner/planner_config.hpp"
-#include "actors/planner/ready_group.hpp"
+#include "actors/planner/staleness.hpp"
 
 namespace millrace {
 
@@ -25,8 +25,8 @@ struct queued_group {
 /// takes its turn when all ordinals before it have; else in the order of arrival.
 class group_queue {
 public:
-  group_queue(batch_config batch, bool deterministic)
-      : batch_(batch), deterministic_(deterministic) {}
+  group_queue(batch_config batch, bool deterministic, staleness_rule rule = {})
+      : batch_(batch), deterministic_(deterministic), rule_(rule) {}
 
   void add(queued_group group);
   /// Back to the front, in this order: their step is no more.
@@ -37,12 +37,18 @@ public:
   /// @param has_ended tells of groups that ended in an earlier life of the planner.
   std::optional<queued_group> take_ended(const std::function<bool(group_ref)> &has_ended);
 
-  /// The groups that are ready make a whole batch.
-  bool has_batch() const noexcept;
-  bool empty() const noexcept { return ready_.empty(); }
+  /// Judges, for the step that is cut next, as many of the ready groups as it takes, in order. To
+  /// be called before what follows is asked, whenever groups became ready or the step is another
+  /// one.
+  /// @returns those of which nothing is left: they end outside a step.
+  std::vector<queued_group> judge(std::uint64_t step);
+  /// What is left of them makes a whole batch.
+  bool has_batch() const noexcept { return left_ >= target(); }
+  bool empty() const noexcept { return judged_ == 0; }
   /// None waits for the turn of another.
   bool all_ready() const noexcept { return waiting_.empty(); }
-  /// Takes the groups of a batch, or of a short last one. Precondition: not empty().
+  /// Takes the groups that were judged: those of a batch, or of a short last one. Precondition: not
+  /// empty().
   std::vector<queued_group> cut();
 
   /// Null if it is not here.
@@ -58,15 +64,21 @@ public:
   }
   void clear();
 
-  /// What batch_config counts (traces or tokens): in all groups here, and in those that are ready.
-  std::uint64_t backlog() const noexcept { return backlog_; }
-  std::uint64_t ready() const noexcept { return ready_count_; }
+  /// What batch_config counts (traces or tokens): in all groups here, without what was judged too
+  /// old, and in those that were judged.
+  std::uint64_t backlog() const noexcept { return backlog_ - too_old_; }
+  std::uint64_t ready() const noexcept { return left_; }
+  /// Rises with every group that was judged and of which something is left.
+  std::uint64_t judged_in() const noexcept { return judged_in_; }
   std::uint64_t target() const noexcept {
     return batch_.traces != 0 ? batch_.traces : batch_.tokens;
   }
   std::uint64_t backlog_traces() const noexcept { return backlog_traces_; }
 
 private:
+  void forget_judgement() noexcept;
+  /// It leaves ready_.
+  void uncount(const queued_group &group) noexcept;
   /// It had its turn, and took it before turn_back().
   bool is_ready(group_ref ref) const;
   std::uint64_t count_of(const queued_group &group) const noexcept {
@@ -75,13 +87,18 @@ private:
 
   const batch_config batch_;
   const bool deterministic_;
+  const staleness_rule rule_;
   std::map<group_ref, queued_group> waiting_; ///< deterministic: arrived before their turn
   std::deque<queued_group> arrived_;          ///< otherwise: not looked at yet
   std::deque<queued_group> ready_;            ///< with kept samples, in order
   std::uint64_t next_ = 0;                    ///< deterministic: the ordinal whose turn it is
   std::uint64_t backlog_ = 0;
   std::uint64_t backlog_traces_ = 0;
-  std::uint64_t ready_count_ = 0;
+  std::uint64_t judged_for_ = 0; ///< step; 0: none
+  std::size_t judged_ = 0;       ///< so many of ready_, from the front
+  std::uint64_t left_ = 0;       ///< of those
+  std::uint64_t too_old_ = 0;    ///< of those
+  std::uint64_t judged_in_ = 0;
 };
 
 } // namespace millrace

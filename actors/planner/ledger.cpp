@@ -9,7 +9,9 @@ namespace millrace {
 namespace {
 
 /// State of a sample that the planner handled.
-episode_state state_of(const sample_record &sample) {
+episode_state state_of(const sample_record &sample, group_end end) {
+  if (end == group_end::dropped && sample.outcome != sample_record::fate::rejected)
+    return episode_state::group_dropped;
   switch (sample.outcome) {
   case sample_record::fate::packed:
     return sample.trainable_in_seq_len > 0 ? episode_state::trained : episode_state::truncated;
@@ -17,6 +19,8 @@ episode_state state_of(const sample_record &sample) {
     return episode_state::truncated;
   case sample_record::fate::rejected:
     return episode_state::rejected;
+  case sample_record::fate::stale:
+    return episode_state::stale;
   case sample_record::fate::waiting:
     return episode_state::held;
   }
@@ -43,12 +47,21 @@ episode_state state_without_sample(const wire::EpisodeHeader &episode, bool anno
   return admitted ? episode_state::pruned : episode_state::gated;
 }
 
-/// What an unscored or held group's healthy episodes are.
+/// What the healthy episodes of a group are that ends without scores.
 episode_state state_of_end(const wire::EpisodeHeader &episode, group_end end) {
   const auto alone = state_without_sample(episode, true, true);
   if (alone != episode_state::pruned)
     return alone;
-  return end == group_end::held ? episode_state::held : episode_state::rejected;
+  switch (end) {
+  case group_end::held:
+    return episode_state::held;
+  case group_end::stale:
+    return episode_state::stale;
+  case group_end::dropped:
+    return episode_state::group_dropped;
+  default:
+    return episode_state::rejected;
+  }
 }
 
 /// Gives the samples that the scorer listed and did not keep to `add`, with their states.
@@ -84,7 +97,7 @@ std::vector<episode_state> states_of(const wire::GroupHeader &header,
   const auto *episodes = header.episodes();
   const std::size_t count = episodes == nullptr ? 0 : episodes->size();
   std::vector<episode_state> out(count, episode_state::expired);
-  if (end == group_end::expired)
+  if (end == group_end::expired || end == group_end::overdue)
     return out;
   std::vector<bool> annotated(count, false);
   if (annotations != nullptr && annotations->traces() != nullptr)
@@ -98,7 +111,7 @@ std::vector<episode_state> states_of(const wire::GroupHeader &header,
   }
   std::vector<bool> spoken_for(count, false);
   for (const auto &sample : kept) {
-    const auto state = state_of(sample);
+    const auto state = state_of(sample, end);
     auto &slot = out[sample.episode];
     // The order of the states is their precedence.
     if (!spoken_for[sample.episode] || state < slot)
@@ -123,10 +136,13 @@ log_group group_entry(const wire::GroupHeader &header, const wire::GroupAnnotati
   };
   for (const auto &sample : kept) {
     const bool packed = sample.outcome == sample_record::fate::packed;
-    add_sample(state_of(sample), packed ? sample.kept : sample.tokens);
+    add_sample(state_of(sample, end), packed ? sample.kept : sample.tokens);
     if (packed)
       out.cut_tokens += sample.tokens - sample.kept;
+    if (sample.outcome == sample_record::fate::stale)
+      out.longest_stale = std::max(out.longest_stale, sample.tokens);
   }
+  out.overdue = end == group_end::overdue;
   for_unkept_samples(header, annotations, add_sample);
   for (std::size_t state = 0; state < rows.size(); ++state)
     if (rows[state].samples > 0)
@@ -145,6 +161,9 @@ void ledger::add(const log_group &group) {
     row.tokens += one.tokens;
   }
   cut_tokens += group.cut_tokens;
+  longest_stale = std::max(longest_stale, group.longest_stale);
+  if (group.overdue)
+    overdue.emplace_back(group.key, group.states.size());
 }
 
 void change_state(log_group &group, episode_state from, episode_state to) {

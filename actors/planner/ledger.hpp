@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "schema/body.hpp"
@@ -14,19 +15,28 @@ namespace millrace {
 
 /// A kept sample of a group: where it is, and what the planner did with it.
 struct sample_record {
-  enum class fate : std::uint8_t { waiting, packed, cut, rejected };
+  enum class fate : std::uint8_t { waiting, packed, cut, rejected, stale };
 
   std::uint32_t episode = 0; ///< indices into the group's header
   std::uint32_t trace = 0;
   std::uint32_t branch = 0;
   std::uint64_t tokens = 0;               ///< of the branch
   std::uint64_t trainable_in_seq_len = 0; ///< trainable tokens that the cut at seq_len leaves
+  std::uint64_t counted = 0;              ///< tokens, at most seq_len: what batch.tokens counts
   std::uint64_t kept = 0;                 ///< tokens in a micro batch, once it is packed
   fate outcome = fate::waiting;
 };
 
 /// How a group ended.
-enum class group_end : std::uint8_t { settled, expired, unscored, held };
+enum class group_end : std::uint8_t {
+  settled,
+  expired,  ///< data ended before it was complete
+  unscored, ///< its scorer refused it
+  held,
+  stale,   ///< its source gave an episode of it up as stale
+  dropped, ///< it is scored as a unit, and one of its episodes failed
+  overdue  ///< its deadline passed before it was complete
+};
 
 /// Where every episode went, and every sample. Source: docs/architecture.md, "The ledger".
 struct ledger {
@@ -39,6 +49,9 @@ struct ledger {
   std::array<sample_row, episode_state_count> samples{};
   std::uint64_t cut_tokens = 0; ///< cut off samples that were packed
   std::uint64_t groups = 0;
+  std::uint64_t longest_stale = 0; ///< tokens of the longest sample that was too old
+  /// Groups that their deadline closed, and how many episodes they had by then.
+  std::vector<std::pair<group_key, std::uint64_t>> overdue;
 
   std::uint64_t total() const noexcept;
   std::uint64_t &operator[](episode_state state) noexcept {

@@ -112,6 +112,8 @@ log_commit commit_record(const live_step &step) {
   out.padding = step.report.padding;
   out.dummies = step.report.dummies;
   out.wire_bytes = step.report.wire_bytes;
+  out.staleness = step.report.staleness;
+  out.kept_lengths = step.report.kept_lengths;
   return out;
 }
 

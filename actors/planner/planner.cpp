@@ -9,13 +9,36 @@
 
 namespace millrace {
 
+namespace {
+
+group_end end_of(tombstone_reason reason) {
+  switch (reason) {
+  case tombstone_reason::expired:
+    return group_end::expired;
+  case tombstone_reason::unscored:
+    return group_end::unscored;
+  case tombstone_reason::stale:
+    return group_end::stale;
+  case tombstone_reason::dropped:
+    return group_end::dropped;
+  case tombstone_reason::overdue:
+    return group_end::overdue;
+  }
+  return group_end::unscored;
+}
+
+} // namespace
+
 planner::planner(caf::actor_config &config, const actor_context &context, planner_options options,
                  std::unique_ptr<run_log> log, peer supervisor,
                  std::shared_ptr<run_counters> counters)
     : stage_actor(config, context, "planner"), options_(std::move(options)), log_(std::move(log)),
       supervisor_(std::move(supervisor)), counters_(std::move(counters)),
-      ranks_(options_.plan.ranks), queue_(options_.batch, options_.deterministic),
-      turns_(options_.deterministic), received_(log_->history().groups()) {
+      ranks_(options_.plan.ranks),
+      queue_(options_.batch, options_.deterministic, options_.staleness),
+      turns_(options_.deterministic),
+      empty_(options_.batch, options_.limits.max_empty_batches, options_.plan.seq_len),
+      received_(log_->history().groups()) {
   for (auto ref : log_->history().take_freed())
     if (!log_->history().has(ref))
       freed_.insert(ref);
@@ -47,9 +70,7 @@ void planner::on_exit() {
 }
 
 void planner::take_tombstone(const group_tombstone &in) {
-  const auto end =
-      in.reason == tombstone_reason::expired ? group_end::expired : group_end::unscored;
-  auto group = make_unready_group(in.header, end);
+  auto group = make_unready_group(in.header, end_of(in.reason));
   if (log_->history().has(in.group)) { // it offers no bytes
     tell(in.assembler, groups_received{{in.group}});
     answer_settled({in.group, in.assembler});
@@ -170,9 +191,13 @@ void planner::pump() {
   record_trained();
   record_durable();
   make_again();
-  while (!finished_ && can_cut())
+  judge_queue();
+  while (!finished_ && can_cut()) {
     cut_step();
+    judge_queue();
+  }
   settle_ended();
+  watch_emptiness();
   finish_if_done();
   if (!finished_) {
     give_turns();
@@ -180,35 +205,8 @@ void planner::pump() {
   }
   tell_hunger();
   show_wait();
+  tell_progress();
   counters_->backlog_traces = queue_.backlog_traces();
-}
-
-/// Groups without kept samples go to no step: they are settled when their turn comes.
-void planner::settle_ended() {
-  const auto has = [this](group_ref ref) { return log_->history().has(ref); };
-  while (auto group = queue_.take_ended(has))
-    end_group(std::move(*group), group->scored.end);
-  if (ended_.empty() || finished_)
-    return;
-  log_settled record;
-  for (const auto &one : ended_)
-    record.groups.push_back(one.entry);
-  crash_point("planner.settled.append");
-  if (!write(record))
-    return;
-  crash_point("planner.settled.written");
-  for (const auto &one : std::exchange(ended_, {}))
-    unsettled_.push_back(one.ref);
-}
-
-void planner::end_group(queued_group group, group_end end) {
-  const auto &scored = group.scored;
-  auto entry = group_entry(*scored.header, scored.annotations ? &**scored.annotations : nullptr,
-                           scored.samples, end);
-  entry.ordinal = group.ref.ordinal;
-  entry.source = group.ref.source;
-  entry.why = scored.why;
-  ended_.push_back({group.ref, std::move(entry), std::move(group.assembler)});
 }
 
 bool planner::all_received() const {
@@ -217,9 +215,7 @@ bool planner::all_received() const {
 
 /// No step will be begun any more.
 bool planner::ending() const {
-  const auto last = steps_.empty() ? log_->history().committed()
-                                   : std::max(steps_.rbegin()->first, log_->history().committed());
-  return stopping_ || (options_.max_steps != 0 && last >= options_.max_steps);
+  return stopping_ || (options_.max_steps != 0 && next_step() > options_.max_steps);
 }
 
 /// The queue has what a step takes.
@@ -294,6 +290,7 @@ void planner::finish_if_done() {
   flush({});
   if (finished_)
     return;
+  say_last_batch();
   finished_ = true;
   auto entries = std::make_shared<ledger>(log_->history().entries());
   queue_.for_each([&entries](const queued_group &group) {
@@ -375,7 +372,7 @@ void planner::show_batch_wait() {
     waits.set(name(), "a packer", "a packer", "packer");
     return;
   }
-  const auto number = log_->history().committed() + 1;
+  const auto number = next_step();
   waits.set(name(), fmt::format("batch {}", number),
             fmt::format("has {}/{} {} of step {}", queue_.ready(), queue_.target(),
                         options_.batch.traces != 0 ? "traces" : "tokens", number),

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "actors/interfaces.hpp"
+#include "actors/planner/empty_watch.hpp"
 #include "actors/planner/group_queue.hpp"
 #include "actors/planner/live_step.hpp"
 #include "actors/planner/planner_config.hpp"
@@ -29,6 +30,7 @@ struct planner_options {
   std::uint64_t max_steps = 0;    ///< 0: as many as the data gives
   std::uint64_t memory_limit = 0; ///< bytes held above which no new group begins
   step_keep keep = step_keep::trained;
+  staleness_rule staleness;
   bool checkpoints = false; ///< the trainer makes some: the run ends with one
   bool restarts = true;     ///< a lost rank is started again, and the others with it
 };
@@ -91,8 +93,6 @@ private:
   void take_in(group_ref ref, result<ready_group> group, const peer &assembler);
   void receive_again(group_ref ref, const peer &assembler);
   void pump();
-  void settle_ended();
-  void end_group(queued_group group, group_end end);
   bool all_received() const;
   bool has_batch() const;
   bool ending() const;
@@ -107,6 +107,15 @@ private:
   bool nothing_to_come() const;
   void finish_if_done();
   void give_up(const error &why);
+
+  // planner_groups.cpp: groups that wait, and how those end that go to no step
+  void settle_ended();
+  void end_group(queued_group group, group_end end, std::uint64_t judged_for = 0);
+  void judge_queue();
+  void watch_emptiness();
+  void say_last_batch();
+  void tell_progress();
+  std::uint64_t next_step() const;
 
   // planner_peers.cpp: who comes and goes, and what they are told
   void take_up(const peer_up &in);
@@ -129,6 +138,7 @@ private:
   bool ready_to_pack() const;
   bool can_cut() const;
   void cut_step();
+  result<step_bins> plan(live_step &step);
   void start_step(live_step step);
   void give_orphans();
   void take_staged(const step_staged &in);
@@ -170,7 +180,9 @@ private:
 
   group_queue queue_;
   score_turns turns_;
-  std::deque<group_scored> unlogged_;        ///< answers that cannot be had twice
+  std::deque<group_scored> unlogged_; ///< answers that cannot be had twice
+  empty_watch empty_;
+  std::uint64_t judged_in_ = 0;              ///< of queue_, when empty_ heard of it
   group_set received_;                       ///< groups that have arrived, now or before
   std::set<group_ref> freed_;                ///< their step was rolled back; not here again
   std::vector<ended_group> ended_;           ///< not in the log yet
@@ -184,6 +196,8 @@ private:
   std::uint64_t permitted_below_ = 0;
   std::uint64_t asks_ = 0; ///< that were made: planner_moment
   bool told_hungry_ = false;
+  bool said_last_batch_ = false;
+  planner_progress told_progress_;
 
   bool flush_due_ = false; ///< a flush_log is on its way
   bool no_space_ = false;  ///< a retry_write is on its way

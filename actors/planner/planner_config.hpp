@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "runtime/result.hpp"
@@ -47,6 +48,15 @@ struct planner_config {
   /// needed where the episodes of a group are far apart in the source; each open group holds its
   /// bytes.
   std::uint32_t max_open_groups = 64;
+
+  /// Versions that an episode's first one may lie behind the policy when its step is cut. Range: 0
+  /// to 2^63 - 1. Default: none, no limit. Less: fresher data, and more is thrown away, long
+  /// episodes first.
+  std::optional<std::uint64_t> max_staleness;
+
+  /// After so many batches' worth of data without a sample the run ends, as failed. Range: 0
+  /// (never) to 1,000,000. Default: 0. Few: a short streak of bad groups ends it.
+  std::uint32_t max_empty_batches = 0;
 };
 
 } // namespace millrace

@@ -62,6 +62,7 @@ void planner::greet_reader(const peer &who) {
       (log_->history().is_settled(ref) ? settled : released).push_back(ref);
   tell_settled(who, settled);
   tell_settled(who, released, false);
+  tell(who, told_progress_);
   tell(who, permit{permitted_below_});
   tell(who, hunger{told_hungry_});
 }

@@ -26,6 +26,30 @@ void count_plan(step_report &report, const step_plan &plan) {
     }
 }
 
+/// And what its groups say.
+void count_groups(step_report &report, const std::vector<queued_group> &groups) {
+  report.groups = groups.size();
+  for (const auto &group : groups) {
+    const sample_record *last = nullptr; // samples of a trace are neighbours
+    for (const auto &sample : group.scored.samples) {
+      if (sample.outcome == sample_record::fate::stale)
+        continue;
+      if (last == nullptr || last->episode != sample.episode || last->trace != sample.trace)
+        ++report.traces;
+      if (sample.outcome == sample_record::fate::packed)
+        report.kept_lengths.add(sample.tokens);
+      last = &sample;
+    }
+  }
+}
+
+std::vector<const ready_group *> scored_groups(const std::vector<queued_group> &groups) {
+  std::vector<const ready_group *> out;
+  for (const auto &group : groups)
+    out.push_back(&group.scored);
+  return out;
+}
+
 } // namespace
 
 /// Somebody gathers, and the ranks are one job.
@@ -40,26 +64,46 @@ bool planner::can_cut() const {
 
 void planner::cut_step() {
   live_step step;
+  say_last_batch();
   step.groups = queue_.cut();
-  for (const auto &group : step.groups)
-    step.report.traces += group.scored.kept_traces;
-  step.report.groups = step.groups.size();
   start_step(std::move(step));
+}
+
+/// Plans the step. A group that is scored as a unit and has a sample that cannot be planned is
+/// taken out of it, and ends.
+result<step_bins> planner::plan(live_step &step) {
+  while (true) {
+    std::vector<ready_group *> groups;
+    for (auto &group : step.groups)
+      groups.push_back(&group.scored);
+    auto bins = plan_groups(groups, options_.plan);
+    if (!bins)
+      return bins;
+    std::optional<std::size_t> dropped;
+    for (const auto &[sample, reason] : bins->plan.rejected) {
+      const auto at = bins->places[sample].group;
+      auto &group = *groups[at];
+      const auto key = key_of(*group.header->key()).text();
+      log::warn("a sample of group {} rejected: {}", key, reason);
+      if (!dropped && (*group.annotations)->as_unit()) {
+        group.why = fmt::format("scored as a unit, and a sample was rejected: {}", reason);
+        dropped = at;
+      }
+    }
+    if (!dropped)
+      return bins;
+    const auto at = step.groups.begin() + static_cast<std::ptrdiff_t>(*dropped);
+    end_group(std::move(*at), group_end::dropped);
+    step.groups.erase(at);
+  }
 }
 
 void planner::start_step(live_step step) {
   const stage_meter::timer timer(counters_->stages.pack);
-  std::vector<ready_group *> groups;
-  for (auto &group : step.groups)
-    groups.push_back(&group.scored);
-  auto bins = plan_groups(groups, options_.plan);
+  const auto bins = plan(step);
   if (!bins) {
     give_up(bins.error());
     return;
-  }
-  for (const auto &[sample, reason] : bins->plan.rejected) {
-    const auto &group = *groups[bins->places[sample].group];
-    log::warn("a sample of group {} rejected: {}", key_of(*group.header->key()).text(), reason);
   }
   if (bins->plan.ranks.empty() || bins->plan.ranks.front().empty()) {
     // Nothing of it is left to train: the groups end outside a step.
@@ -68,9 +112,12 @@ void planner::start_step(live_step step) {
     return;
   }
   const auto &log = log_->history();
-  const auto number = std::max(log.committed(), steps_.empty() ? 0 : steps_.rbegin()->first) + 1;
+  const auto number = next_step();
   step.report.step = number;
+  count_groups(step.report, step.groups);
   count_plan(step.report, bins->plan);
+  step.report.staleness = ages_of(scored_groups(step.groups), number, options_.staleness);
+  empty_.cut(number);
   if (number == 1)
     step.report.assemblers_must_carry = assemblers_must_carry(step);
   ++counters_->steps_cut;
@@ -267,7 +314,9 @@ void planner::record_trained() {
         return;
       crash_point("planner.trained.written");
       ++counters_->steps_trained;
-      tell(supervisor_, step_done{step.report});
+      auto report = log_->history().report(number);
+      report.assemblers_must_carry = step.report.assemblers_must_carry;
+      tell(supervisor_, step_done{std::move(report)});
     }
     steps_.erase(first);
   }

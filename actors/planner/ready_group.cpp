@@ -41,7 +41,8 @@ status add_trace(ready_group &out, const wire::TraceAnnotation &annotation, bool
                            .trace = annotation.trace(),
                            .branch = sample->branch(),
                            .tokens = branch.tokens(),
-                           .trainable_in_seq_len = branch.trainable_in_seq_len()});
+                           .trainable_in_seq_len = branch.trainable_in_seq_len(),
+                           .counted = std::min(branch.tokens(), seq_len)});
     out.shapes.push_back(shape_of(branch));
     out.kept_tokens += std::min(branch.tokens(), seq_len);
     some = true;
@@ -54,8 +55,9 @@ status add_trace(ready_group &out, const wire::TraceAnnotation &annotation, bool
 status check_answer(const wire::GroupHeader &header, const wire::GroupAnnotations &answer) {
   const auto algorithm = text_of(answer.algorithm());
   if (key_of(*answer.key()) != key_of(*header.key()) || answer.ordinal() != header.ordinal())
-    return fail(errc::conflict, "algorithm {} answers for group {} in place of group {}", algorithm,
-                key_of(*answer.key()).text(), key_of(*header.key()).text());
+    return fail(errc::conflict, "algorithm {} answers for group {} ({}) in place of {} ({})",
+                algorithm, key_of(*answer.key()).text(), answer.ordinal(),
+                key_of(*header.key()).text(), header.ordinal());
   std::vector<trace_place> wanted;
   for_each_eligible(header, [&wanted](const trace_place &place, const wire::TraceHeader &) {
     wanted.push_back(place);

@@ -9,7 +9,16 @@ namespace {
 
 group_ref ref_of(const log_group &group) { return {group.ordinal, group.source}; }
 
-step_report report_of(const log_commit &in) {
+/// Samples of a group that were too old.
+sample_lengths stale_in(const log_group &group) {
+  sample_lengths out;
+  for (const auto &row : group.samples)
+    if (row.state == static_cast<std::uint8_t>(episode_state::stale))
+      out.add({row.samples, row.tokens, group.longest_stale});
+  return out;
+}
+
+step_report basic_report_of(const log_commit &in) {
   step_report out;
   out.step = in.step;
   out.groups = in.groups.size();
@@ -21,6 +30,10 @@ step_report report_of(const log_commit &in) {
   out.dummies = in.dummies;
   out.wire_bytes = in.wire_bytes;
   out.digest = in.digest;
+  out.staleness = in.staleness;
+  out.kept_lengths = in.kept_lengths;
+  for (const auto &group : in.groups)
+    out.stale_lengths.add(stale_in(group));
   return out;
 }
 
@@ -85,6 +98,13 @@ status run_history::take(const log_commit &in) {
   return {};
 }
 
+step_report run_history::report_of(const log_commit &in) const {
+  auto out = basic_report_of(in);
+  if (const auto found = settled_stale_.find(in.step); found != settled_stale_.end())
+    out.stale_lengths.add(found->second);
+  return out;
+}
+
 status run_history::take(const log_settled &in) {
   MILLRACE_TRY(check_states(in.groups));
   for (const auto &group : in.groups)
@@ -94,6 +114,11 @@ status run_history::take(const log_settled &in) {
     groups_.insert(ref_of(group));
     answers_.erase(ref_of(group));
     done_.add(group);
+    if (group.judged_for == 0)
+      continue;
+    settled_stale_[group.judged_for].add(stale_in(group));
+    if (const auto step = steps_.find(group.judged_for); step != steps_.end())
+      step->second.report.stale_lengths.add(stale_in(group)); // the step was written first
   }
   return {};
 }

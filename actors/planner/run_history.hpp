@@ -84,6 +84,7 @@ private:
   status take(const log_rolled_back &in);
   void make_final(group_ref ref);
   void finish_step(std::uint64_t step);
+  step_report report_of(const log_commit &in) const;
 
   step_keep keep_;
   std::optional<log_open> opened_;
@@ -93,6 +94,8 @@ private:
   std::uint64_t durable_ = 0;
   std::uint64_t final_ = 0; ///< steps up to it are never served again
   std::map<std::uint64_t, step_entry> steps_;
+  /// By step: samples of settled groups that were too old for it.
+  std::map<std::uint64_t, sample_lengths> settled_stale_;
   group_set groups_;
   group_set open_; ///< of groups_: in steps after final_
   ledger done_;    ///< groups outside steps, of final steps, of steps rolled back

@@ -65,7 +65,7 @@ caf::behavior env_reader::make_behavior() {
       on(&env_reader::read),        on(&env_reader::take_permit), on(&env_reader::take_settled),
       on(&env_reader::take_hunger), on(&env_reader::take_up),     on(&env_reader::take_draining),
       on(&env_reader::take_down),   on(&env_reader::take_room),   on(&env_reader::look_again),
-      on(&env_reader::take_hello),  on(&env_reader::take_wanted)};
+      on(&env_reader::take_hello),  on(&env_reader::take_wanted), on(&env_reader::take_progress)};
 }
 
 void env_reader::take_permit(const permit &in) {
@@ -76,6 +76,21 @@ void env_reader::take_permit(const permit &in) {
 void env_reader::wait_for(std::string_view what, std::string_view on) {
   state_ = state::waiting;
   counters_->waits->set(name(), what, what, on);
+}
+
+void env_reader::wait_for_permit(std::uint64_t ordinal) {
+  state_ = state::waiting;
+  counters_->waits->set(name(), fmt::format("permit {}", ordinal),
+                        fmt::format("a permit to begin group {}: step {} is collected, {} steps' "
+                                    "worth of groups wait",
+                                    ordinal, progress_.step, progress_.backlog_steps),
+                        "planner");
+}
+
+void env_reader::take_progress(const planner_progress &in) {
+  progress_ = in;
+  if (held_ && state_ == state::waiting)
+    try_again(); // what it waits for is told anew
 }
 
 /// Tries the record again that had to wait.
@@ -326,7 +341,7 @@ bool env_reader::has_room(const group_table::group &group) {
 /// have come.
 env_reader::step env_reader::begin(group_table::group &group) {
   if (group.ref.ordinal >= permitted_below_) {
-    wait_for(fmt::format("a permit to begin group {}", group.ref.ordinal), "planner");
+    wait_for_permit(group.ref.ordinal);
     tell(peers_.planner, permit_wanted{options_.index, group.ref.ordinal});
     return step::blocked;
   }

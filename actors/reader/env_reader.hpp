@@ -78,6 +78,7 @@ private:
   void take_permit(const permit &in);
   void take_settled(const groups_settled &in);
   void take_hunger(const hunger &in);
+  void take_progress(const planner_progress &in);
   void take_up(const peer_up &in);
   void take_draining(const peer_draining &in);
   void take_down(const peer_down &in);
@@ -104,6 +105,7 @@ private:
   void send_kept(const group_table::group &group);
   void try_again();
   void wait_for(std::string_view what, std::string_view on);
+  void wait_for_permit(std::uint64_t ordinal);
   bool mine(const group_table::group &group) const;
   element_limits demands_on(const wire::EpisodeFrame &frame) const;
   status agree_on_size(group_table::group &group, std::uint32_t size);
@@ -137,6 +139,7 @@ private:
   group_set settled_;
   group_set released_;
   std::map<group_ref, group_table::wish> wanted_;
+  planner_progress progress_;
   bool hungry_ = false;  ///< the planner is
   bool looking_ = false; ///< a look_for_room is on its way
   std::uint64_t size_conflicts_ = 0;

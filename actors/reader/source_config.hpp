@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/result.hpp"
@@ -11,9 +12,17 @@
 namespace millrace {
 
 /// With which policy versions the episodes of a recording count as sampled.
-enum class source_version : std::uint8_t {
-  fresh ///< as if sampled with the version of the step that takes them: never stale
+struct source_version {
+  /// As if sampled with the version of the step that takes them: never stale.
+  bool fresh = true;
+  /// Otherwise: added to the recorded versions; below 0 it is 0.
+  std::int64_t offset = 0;
+
+  bool operator==(const source_version &) const = default;
 };
+
+/// Reads "fresh", "recorded" or "offset N". Errors: bad_config.
+result<source_version> parse_source_version(std::string_view text);
 
 /// Where episodes come from and how fast. Config keys: source.*.
 struct source_config {
@@ -32,14 +41,15 @@ struct source_config {
   /// Default: 1. Larger: a longer run over more data.
   double scale = 1.0;
 
-  /// Default: fresh.
-  source_version version = source_version::fresh;
+  /// For parse_source_version. Default: fresh. Recorded versions count only against a policy that
+  /// counts as theirs did.
+  std::string version = "fresh";
 
   /// Groups a second that one run reads. Range: 0 (as fast as the bounds allow) to 1e6. Default: 0.
   /// Lower: imitates slow environments; the steps then wait for data.
   double pace = 0.0;
 
-  /// Rules between the fields: there is a path, or a preset that is known.
+  /// Rules of the fields: there is a path, or a preset that is known; `version` can be read.
   std::vector<error> validate() const;
 };
 

@@ -118,6 +118,7 @@ group_verdict judge_group(const wire::GroupHeader &group, const scored_group &sc
   group_verdict out;
   out.temperature = static_cast<float>(config.temperature);
   out.echo = echo_roles_of(config);
+  out.as_unit = config.scoring == group_scoring::unit;
   out.admitted = gate_admits(group, scores, config.gate);
   out.traces = route(group, scores, config.loss(), out.echo);
   prune(group, out.traces);

@@ -51,7 +51,8 @@ frame encode_annotations(const wire::GroupHeader &group, const group_verdict &ve
   return finish_body<wire::GroupAnnotations>(
       builder,
       wire::CreateGroupAnnotations(builder, key, source_at, group.ordinal(), algorithm_at,
-                                   verdict.admitted, traces_at, verdict.temperature, echo_at));
+                                   verdict.admitted, traces_at, verdict.temperature, echo_at,
+                                   verdict.as_unit));
 }
 
 } // namespace millrace

@@ -71,12 +71,27 @@ struct teacher_config {
   std::string model;
 };
 
+/// What a failed episode (errored, cancelled, rejected) means for its group.
+enum class group_scoring : std::uint8_t {
+  survivors, ///< nothing: those that are left are scored
+  unit       ///< none of it is trained
+};
+
 /// How the episodes of one environment are scored. Config keys: env.NAME.*; an environment that the
 /// config does not name has the defaults.
 struct env_config {
   /// Episodes in a group. Range: 0 to 65,535. Default: 0, the frames say it. Where both say it they
   /// must agree.
   std::uint32_t group_size = 0;
+
+  /// Key: group_scoring. Default: survivors. unit: for rewards that compare all members; one
+  /// failed episode then costs the work of the whole group.
+  group_scoring scoring = group_scoring::survivors;
+
+  /// Key: group_deadline. Unit: s. Range: 0 (none) to 604,800. Default: 0. From the first message
+  /// of a group at its assembler; a group that is not complete by then ends, and what still comes
+  /// of it is late. Too little: slow episodes take their group with them.
+  double deadline_s = 0;
 
   /// A name of algorithm_names(). Default: "grpo".
   std::string algorithm = "grpo";

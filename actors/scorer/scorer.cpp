@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "actors/scorer/group_rules.hpp"
 #include "runtime/crash_point.hpp"
 
 namespace millrace {
@@ -25,6 +26,8 @@ void scorer::score(const group_complete &in) {
     return;
   }
   const auto &env = settings_->env(text_of((*header)->key()->env()));
+  if (end_unscored(in, **header, env))
+    return;
   waiting_group group{in, std::move(*header), &env};
   const auto needs = needs_of(env);
   if (needs == score_needs::nothing) {
@@ -35,6 +38,20 @@ void scorer::score(const group_complete &in) {
   group.key = std::move(key);
   ask_turn(waiting_.insert_or_assign(in.group, std::move(group)).first->second);
   show_wait();
+}
+
+/// What its members do not allow to be scored asks nobody for anything.
+bool scorer::end_unscored(const group_complete &in, const wire::GroupHeader &header,
+                          const env_config &env) {
+  auto found = find_unscored_end(header, env.scoring);
+  if (!found)
+    return false;
+  ++counters_->groups_scored;
+  tell(peers_.planner, group_tombstone{in.group, in.header,
+                                       found->end == group_end::stale ? tombstone_reason::stale
+                                                                      : tombstone_reason::dropped,
+                                       std::move(found->why), in.assembler});
+  return true;
 }
 
 void scorer::ask_turn(const waiting_group &group) {

@@ -52,6 +52,8 @@ private:
   void take_down(const peer_down &in);
   void finish(const drain &);
 
+  bool end_unscored(const group_complete &in, const wire::GroupHeader &header,
+                    const env_config &env);
   void ask_turn(const waiting_group &group);
   void answer(const waiting_group &group, std::optional<answer_link> once);
   void refuse(const group_complete &in, const error &why);

@@ -47,6 +47,7 @@ struct echo_role {
 struct group_verdict {
   bool admitted = true;
   float temperature = 1; ///< at which the group was sampled
+  bool as_unit = false;  ///< env.NAME.group_scoring
   std::vector<trace_verdict> traces;
   std::vector<echo_role> echo{}; ///< by role; none: no echo
 };

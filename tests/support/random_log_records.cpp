@@ -18,7 +18,7 @@ bool same(const frame &a, const frame &b) {
 bool same(const log_group &a, const log_group &b) {
   const auto all = [](const log_group &g) {
     return std::tie(g.ordinal, g.source, g.key, g.states, g.samples, g.cut_tokens, g.why,
-                    g.gibberish, g.repetition);
+                    g.gibberish, g.repetition, g.judged_for, g.longest_stale, g.overdue);
   };
   return all(a) == all(b);
 }
@@ -49,7 +49,7 @@ bool same(const log_generation &a, const log_generation &b) {
 bool same(const log_commit &a, const log_commit &b) {
   const auto all = [](const log_commit &r) {
     return std::tie(r.step, r.digest, r.traces, r.samples, r.tokens, r.padding, r.dummies,
-                    r.wire_bytes);
+                    r.wire_bytes, r.staleness, r.kept_lengths);
   };
   return all(a) == all(b) && same(a.bins, b.bins) && same(a.groups, b.groups) &&
          same(a.annotations, b.annotations);
@@ -100,6 +100,9 @@ std::vector<std::uint8_t> log_record_maker::bytes() {
 log_group log_record_maker::group() {
   log_group out{number(), number32(), {text(), text(), text(), text()}, {}, {}, number(), text(),
                 number(), number()};
+  out.judged_for = number();
+  out.longest_stale = number();
+  out.overdue = random_.chance(50);
   out.states.resize(random_.below(9));
   for (auto &state : out.states)
     state = static_cast<std::uint8_t>(random_.below(episode_state_count));
@@ -157,6 +160,9 @@ log_commit log_record_maker::commit(std::uint32_t bins, std::uint32_t groups_wan
   out.padding = number();
   out.dummies = number();
   out.wire_bytes = number();
+  for (auto i = random_.below(4); i > 0; --i)
+    out.staleness.push_back({number(), number()});
+  out.kept_lengths = {number(), number(), number()};
   return out;
 }
 

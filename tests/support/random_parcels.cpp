@@ -131,7 +131,8 @@ struct parcel_makers {
     return {r.group(), r.pick(0, 1) == 1, r.number(), r.bytes()};
   }
   group_tombstone operator()(std::type_identity<group_tombstone>) {
-    const auto reason = r.pick(0, 1) == 1 ? tombstone_reason::unscored : tombstone_reason::expired;
+    const auto reason = static_cast<tombstone_reason>(
+        r.pick(0, static_cast<std::uint32_t>(tombstone_reason::overdue)));
     return {r.group(), r.header(), reason, r.text(300), r.who()};
   }
   groups_received operator()(std::type_identity<groups_received>) { return {r.groups()}; }
@@ -233,6 +234,9 @@ struct parcel_makers {
     return {r.groups(), r.pick(0, 1) == 1, r.moment()};
   }
   finish_training operator()(std::type_identity<finish_training>) { return {r.number()}; }
+  planner_progress operator()(std::type_identity<planner_progress>) {
+    return {r.number(), r.number(), r.number()};
+  }
   group_again operator()(std::type_identity<group_again>) {
     return {r.group(), r.info(), r.pick(0, 1) == 1, r.moment()};
   }
@@ -481,6 +485,10 @@ struct parcel_text {
   static std::string show(const finish_training &in) {
     const auto &[step] = in;
     return line(step);
+  }
+  static std::string show(const planner_progress &in) {
+    const auto &[version, step, backlog] = in;
+    return line(version, step, backlog);
   }
   static std::string show(const group_again &in) {
     const auto &[group, info, scored, when] = in;

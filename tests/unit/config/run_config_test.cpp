@@ -37,7 +37,7 @@ BOOST_AUTO_TEST_CASE(defaults_hold_where_nothing_is_set) {
   BOOST_TEST(config.source.path.empty());
   BOOST_TEST(config.source.seed == 1U);
   BOOST_TEST(config.source.scale == 1.0);
-  BOOST_TEST((config.source.version == source_version::fresh));
+  BOOST_TEST((config.source.version == "fresh"));
   BOOST_TEST(config.source.pace == 0.0);
   BOOST_TEST(!config.deterministic);
   BOOST_TEST(config.instances.env_readers == 1U);
@@ -87,11 +87,23 @@ BOOST_AUTO_TEST_CASE(a_value_out_of_range_shows_the_range) {
              "scorer.instances in --set: 0 is out of range, 1 to 1024 is wanted\n");
 }
 
-BOOST_AUTO_TEST_CASE(versions_that_come_later_are_refused_by_name) {
-  BOOST_TEST(refusal(base, {"source.version=recorded"}) ==
-             "source.version in --set: 'recorded' is not supported yet, fresh is wanted\n");
-  BOOST_TEST(refusal(base, {"source.version=offset 2"}) ==
-             "source.version in --set: 'offset 2' is not supported yet, fresh is wanted\n");
+BOOST_AUTO_TEST_CASE(versions_are_fresh_recorded_or_recorded_with_an_offset) {
+  for (const char *good : {"fresh", "recorded", "offset 2", "offset -40"})
+    BOOST_TEST(refusal(base, {fmt::format("source.version={}", good)}) == "(it loads)");
+  for (const char *bad : {"old", "offset", "offset x", "offset 1.5", "offset 2 ", "Fresh"})
+    BOOST_TEST(refusal(base, {fmt::format("source.version={}", bad)}).find(bad) !=
+               std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(a_limit_that_is_off_is_none_and_zero_is_one) {
+  BOOST_TEST(!load(base, {"planner.max_staleness=off"}).value().planner.max_staleness);
+  BOOST_TEST(load(base, {"planner.max_staleness=0"}).value().planner.max_staleness.value() == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(a_group_deadline_in_a_deterministic_run_is_refused_by_name) {
+  const auto all = refusal(base + "deterministic = true\n[env.a]\ngroup_deadline = 5\n");
+  BOOST_TEST(all.find("env.a.group_deadline = 5") != std::string::npos, all);
+  BOOST_TEST(std::count(all.begin(), all.end(), '\n') == 1);
 }
 
 BOOST_AUTO_TEST_CASE(all_errors_are_listed_at_once) {

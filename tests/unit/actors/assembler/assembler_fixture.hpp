@@ -25,10 +25,18 @@ struct assembler_fixture {
   std::shared_ptr<run_counters> counters = std::make_shared<run_counters>();
   std::shared_ptr<const group_info> pair =
       std::make_shared<group_info>(group_info{some_key(), "test", 2});
-  owned_actor subject{world.system().spawn<assembler>(
-      world.context(), assembler_options{.name = "assembler-0", .readers = 2, .seq_len = 100},
-      assembler_peers{{named("scorer-0", scorer.actor())}, planner.actor(), supervisor.actor()},
-      counters)};
+  owned_actor subject;
+
+  explicit assembler_fixture(group_deadlines deadlines = {})
+      : subject(world.system().spawn<assembler>(
+            world.context(),
+            assembler_options{.name = "assembler-0",
+                              .readers = 2,
+                              .seq_len = 100,
+                              .deadlines = std::move(deadlines)},
+            assembler_peers{
+                {named("scorer-0", scorer.actor())}, planner.actor(), supervisor.actor()},
+            counters)) {}
 
   void frame_of(std::uint32_t member, const frame_data &data, std::uint64_t group = 0) {
     world.tell(subject, frame_arrived{{group, 0}, pair, member, parsed(data)});

@@ -108,6 +108,80 @@ BOOST_AUTO_TEST_CASE(an_episode_for_a_complete_or_settled_group_is_late) {
   BOOST_TEST(scorer.got<group_complete>().size() == 1U);
 }
 
+// Whatever it is, and whatever its attempt.
+BOOST_AUTO_TEST_CASE(all_that_comes_for_a_group_that_has_ended_is_late_and_changes_nothing) {
+  group(0);
+  const auto send_all = [this] {
+    const auto frames = some_episode_in_two("a");
+    frame_of(0, frames[0]);
+    episode(0, "a", 0);
+    episode(1, "b", 7); // a later attempt
+    world.tell(subject, episode_rejected{{0, 0}, pair, 0, "a", 9, "bad"});
+  };
+  send_all();
+  BOOST_TEST(counters->late == 4U);
+  BOOST_TEST(fetched({1}).episodes.at(0).head().attempt() == 0U);
+  world.tell(subject, groups_settled{{{0, 0}}});
+  send_all();
+  world.tell(subject, group_sized{{0, 0}, pair});
+  BOOST_TEST(counters->late == 8U);
+  BOOST_TEST(counters->duplicates == 0U);
+  BOOST_TEST(counters->groups_open == 0U);
+  BOOST_TEST(scorer.got<group_complete>().size() == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(a_second_answer_for_a_slot_is_a_duplicate_whatever_it_says) {
+  episode(0, "a");
+  frame_of(0, some_episode_in_two("a")[0]);
+  world.tell(subject, episode_rejected{{0, 0}, pair, 0, "a", 0, "bad"});
+  episode(0, "a");
+  BOOST_TEST(counters->duplicates == 3U);
+  episode(1, "b");
+  BOOST_TEST((completed()->episodes()->Get(0)->status() == wire::EpisodeStatus::Ok));
+}
+
+struct deadline_fixture : assembler_fixture {
+  deadline_fixture() : assembler_fixture({{{"math", 30}}, 0}) {}
+};
+
+BOOST_FIXTURE_TEST_CASE(a_deadline_closes_what_is_not_complete_with_its_name, deadline_fixture) {
+  episode(0, "a");
+  world.pass_time();
+  BOOST_REQUIRE_EQUAL(planner.got<group_tombstone>().size(), 1);
+  const auto &tombstone = planner.got<group_tombstone>()[0];
+  BOOST_TEST((tombstone.reason == tombstone_reason::overdue));
+  BOOST_TEST(tombstone.why == "1 of 2 episodes came within 30 s (env.math.group_deadline)");
+  BOOST_TEST(counters->overdue == 1U);
+  episode(1, "b");
+  BOOST_TEST(counters->late == 1U);
+  BOOST_TEST(scorer.got<group_complete>().empty());
+}
+
+BOOST_FIXTURE_TEST_CASE(a_deadline_means_nothing_to_a_complete_group, deadline_fixture) {
+  group(0);
+  world.pass_time();
+  BOOST_TEST(planner.got<group_tombstone>().empty());
+  BOOST_TEST(counters->overdue == 0U);
+}
+
+BOOST_FIXTURE_TEST_CASE(an_environment_without_a_deadline_waits, deadline_fixture) {
+  pair = std::make_shared<group_info>(group_info{some_key("code"), "test", 2});
+  episode(0, "a");
+  world.pass_time();
+  BOOST_TEST(planner.got<group_tombstone>().empty());
+}
+
+// Its first deadline comes when it has been opened anew.
+BOOST_FIXTURE_TEST_CASE(a_group_that_is_sent_again_because_it_is_wanted_has_none,
+                        deadline_fixture) {
+  group(0);
+  world.tell(subject, groups_settled{{{0, 0}}});
+  world.tell(subject, group_again{{0, 0}, pair, true});
+  episode(0, "a");
+  world.pass_time();
+  BOOST_TEST(planner.got<group_tombstone>().empty());
+}
+
 BOOST_AUTO_TEST_CASE(the_end_of_a_reader_leaves_what_another_is_sending_again_open) {
   end(0);
   episode(0, "a");

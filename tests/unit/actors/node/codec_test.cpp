@@ -209,7 +209,8 @@ const std::map<std::string_view, way> ways{{"frame_arrived", {lane::data, false}
                                            {"group_held", {lane::control, false}},
                                            {"finish_training", {lane::control, false}},
                                            {"score_wanted", {lane::data, false}},
-                                           {"score_turn", {lane::data, true}}};
+                                           {"score_turn", {lane::data, true}},
+                                           {"planner_progress", {lane::control, false}}};
 
 BOOST_AUTO_TEST_CASE(every_kind_goes_its_way) {
   BOOST_TEST(ways.size() == parcel_kinds);
@@ -330,9 +331,9 @@ BOOST_AUTO_TEST_CASE(numbers_and_lists_that_are_too_large_are_refused_by_field) 
 BOOST_AUTO_TEST_CASE(unknown_enumerators_are_refused_by_field) {
   group_tombstone tombstone =
       std::get<group_tombstone>(parcel_maker(1).make(parcel{group_tombstone{}}.what.index()).what);
-  tombstone.reason = static_cast<tombstone_reason>(2);
+  tombstone.reason = static_cast<tombstone_reason>(5);
   BOOST_TEST(problem_with(encode({tombstone}, "a").parts) ==
-             "group_tombstone: reason: 2 is unknown");
+             "group_tombstone: reason: 5 is unknown");
   for (const auto code : {0U, 15U, 65'535U}) {
     const run_failed failed{"a", {static_cast<errc>(code), ""}};
     BOOST_TEST(mentions(problem_with(encode({failed}, "a").parts), "run_failed: code: "));

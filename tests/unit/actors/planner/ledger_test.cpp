@@ -96,6 +96,54 @@ BOOST_AUTO_TEST_CASE(an_unscored_group_is_rejected_but_for_what_had_failed_befor
   BOOST_TEST((states == std::vector{episode_state::rejected, episode_state::errored}));
 }
 
+BOOST_AUTO_TEST_CASE(what_is_ok_in_a_void_group_is_stale_and_the_rest_stays_what_it_was) {
+  auto eval = episode("d", 1);
+  eval.eval = true;
+  scored some({episode("a", 1), ended(episode("b", 0), wire::EpisodeStatus::Errored),
+               ended(episode("c", 0), wire::EpisodeStatus::Cancelled), eval,
+               episode_of("e", 0, {prompt(-1, 4)})});
+  using state = episode_state;
+  const std::vector expected{state::stale, state::errored, state::cancelled, state::eval,
+                             state::stale};
+  BOOST_TEST((states_of(*some.group.header, nullptr, {}, group_end::stale) == expected));
+}
+
+BOOST_AUTO_TEST_CASE(what_is_ok_in_a_dropped_group_is_group_dropped) {
+  scored some({episode("a", 1), ended(episode("b", 0), wire::EpisodeStatus::Rejected)});
+  BOOST_TEST((states_of(*some.group.header, nullptr, {}, group_end::dropped) ==
+              std::vector{episode_state::group_dropped, episode_state::rejected}));
+}
+
+BOOST_AUTO_TEST_CASE(in_a_unit_whose_sample_could_not_be_planned_the_others_are_dropped) {
+  scored some({episode("a", 1), episode("b", 0)});
+  some.pack();
+  some.group.samples[1].outcome = sample_record::fate::rejected;
+  BOOST_TEST((some.states(group_end::dropped) ==
+              std::vector{episode_state::group_dropped, episode_state::rejected}));
+}
+
+BOOST_AUTO_TEST_CASE(samples_that_are_too_old_are_counted_with_the_longest) {
+  scored some({episode("a", 1, 50), episode("b", 0, 20)});
+  for (auto &sample : some.group.samples)
+    sample.outcome = sample_record::fate::stale;
+  BOOST_TEST((some.states()[0] == episode_state::stale));
+  ledger book;
+  book.add(some.entry());
+  const auto &row = book.samples[static_cast<std::size_t>(episode_state::stale)];
+  BOOST_TEST(row.samples == 2U);
+  BOOST_TEST(row.tokens == 53U + 23U);
+  BOOST_TEST(book.longest_stale == 53U);
+}
+
+BOOST_AUTO_TEST_CASE(a_group_that_its_deadline_closed_is_expired_and_named) {
+  scored some({episode("a", 1)});
+  ledger book;
+  book.add(group_entry(*some.group.header, nullptr, {}, group_end::overdue));
+  BOOST_TEST(book[episode_state::expired] == 1U);
+  BOOST_REQUIRE_EQUAL(book.overdue.size(), 1);
+  BOOST_TEST(book.overdue[0].second == 1U);
+}
+
 BOOST_AUTO_TEST_CASE(samples_and_tokens_are_counted_beside_the_episodes) {
   scored some({episode("a", 1), episode("b", 0)});
   some.pack();

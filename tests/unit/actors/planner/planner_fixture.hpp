@@ -21,7 +21,8 @@ namespace millrace::test {
 
 /// Stand-ins for every peer of a planner of two ranks; a step is one group of two traces.
 struct planner_fixture {
-  using reader_probe = probe<planner_hello, permit, hunger, groups_settled, groups_wanted>;
+  using reader_probe =
+      probe<planner_hello, permit, hunger, groups_settled, groups_wanted, planner_progress>;
   using feeder_probe = probe<planner_hello, begin_generation, end_generation, stage_step,
                              commit_step, rank_notice, steps_recorded, finish_training>;
   using assembler_probe = probe<planner_hello, groups_settled, groups_received, groups_wanted>;
