@@ -13,6 +13,11 @@
 
 namespace millrace::json {
 
+bool is_scalar(char c) noexcept {
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '+' ||
+         c == '-' || c == '.' || c == '_';
+}
+
 namespace {
 
 constexpr std::size_t most_defects = 1000;
@@ -20,10 +25,6 @@ constexpr std::string_view replacement = "\xEF\xBF\xBD"; // U+FFFD
 
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_scalar(char c) {
-  return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '+' || c == '-' ||
-         c == '.' || c == '_';
-}
 
 std::string quoted(std::string_view token) {
   constexpr std::size_t most = 40;
@@ -34,9 +35,9 @@ std::string quoted(std::string_view token) {
   return token.size() > most ? out + "..." : out;
 }
 
-/// Whether a token is a number by JSON's grammar, and whether it has a fraction or an exponent.
-enum class number_form { none, integer, real };
-number_form form_of(std::string_view t) {
+} // namespace
+
+number_form form_of(std::string_view t) noexcept {
   std::size_t i = 0;
   const auto digits = [&] {
     const auto from = i;
@@ -67,6 +68,8 @@ number_form form_of(std::string_view t) {
   }
   return i == t.size() ? form : number_form::none;
 }
+
+namespace {
 
 /// NaN and the infinities as JSON writers of several languages spell them.
 bool is_non_finite(std::string_view token) {

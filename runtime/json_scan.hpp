@@ -33,6 +33,12 @@ result<repaired_text> repair(std::string_view text);
 /// The first defect of a text that the parser refused with `reason`, as an error.
 tl::unexpected<error> explain(std::string_view text, std::string_view reason);
 
+/// Whether a token is a number by JSON's grammar, and whether it has a fraction or an exponent.
+enum class number_form { none, integer, real };
+number_form form_of(std::string_view token) noexcept;
+/// Whether a byte may stand in a number, or in a word like null.
+bool is_scalar(char c) noexcept;
+
 /// Adds a step to a path, as messages show it: ".key", or "[\"a key\"]" where it is not a plain
 /// word; control characters and long keys do not get into a message.
 void append_key(std::string &path, std::string_view key);

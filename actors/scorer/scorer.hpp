@@ -10,6 +10,7 @@
 #include "actors/run_config.hpp"
 #include "actors/run_counters.hpp"
 #include "actors/scorer/annotate.hpp"
+#include "actors/scorer/reference_client.hpp"
 
 namespace millrace {
 
