@@ -12,6 +12,7 @@
 #include "actors/scorer/scorer.hpp"
 #include "actors/trainer/feeder.hpp"
 #include "actors/trainer/trainer.hpp"
+#include "runtime/log.hpp"
 
 namespace millrace {
 
@@ -25,6 +26,9 @@ public:
         parts_(parts), config_(*parts.config) {}
 
   void spawn_planner(std::unique_ptr<run_log> log) {
+    if (const auto &plan = config_.plan; !plan.cost_model.empty())
+      millrace::log::info("a sequence of n tokens costs {} n + {} n^2 FLOPs, by {}",
+                          plan.cost.linear, plan.cost.quadratic, plan.cost_model.string());
     planner_options options;
     options.batch = config_.batch;
     options.limits = config_.planner;
@@ -83,7 +87,8 @@ public:
     add("assembler", role::assembler, spec.name,
         system_.spawn<assembler>(parts_.context,
                                  assembler_options{spec.name, config_.instances.env_readers,
-                                                   config_.plan.seq_len, std::move(deadlines)},
+                                                   config_.plan.seq_len, std::move(deadlines),
+                                                   parts_.config},
                                  assembler_peers{{}, planner_, supervisor_}, parts_.counters));
   }
 

@@ -24,9 +24,14 @@ std::vector<error> run_config::validate() const {
   take(plan.validate());
   take(link.validate());
   take(trainer.validate());
-  take(env_default.validate("env_default", env_config{}));
+  const auto take_env = [&](const env_config &env, const std::string &section,
+                            const env_config &base) {
+    take(env.validate(section, base));
+    take(env.filter.validate(section, vocab_size));
+  };
+  take_env(env_default, "env_default", env_config{});
   for (const auto &[name, env] : envs)
-    take(env.validate("env." + name, env_default));
+    take_env(env, "env." + name, env_default);
   const auto check_deadline = [&](std::string_view section, const env_config &env) {
     if (deterministic && env.deadline_s > 0)
       errors.push_back(

@@ -59,6 +59,9 @@ void print_ledger(const run_summary &summary, std::ostream &out) {
                      summary.balanced() ? "balanced" : "DOES NOT BALANCE");
   if (entries.cut_tokens > 0)
     out << fmt::format("{} tokens were cut off at seq_len\n", entries.cut_tokens);
+  if (entries.gibberish + entries.repetition > 0)
+    out << fmt::format("filters found gibberish in {} traces, repetition in {}\n",
+                       entries.gibberish, entries.repetition);
   if (summary.duplicates + summary.late + summary.unnamed_records > 0)
     out << fmt::format(
         "beside them: {} duplicates, {} late, {} records ({} bytes) that name no episode\n",
@@ -256,6 +259,8 @@ json::tree to_json(const run_summary &summary) {
                                                                       {"tokens", row.tokens}};
   out["ledger_samples"] = samples;
   out["cut_tokens"] = summary.entries.cut_tokens;
+  out["filters"] = {{"gibberish", summary.entries.gibberish},
+                    {"repetition", summary.entries.repetition}};
   out["duplicates"] = summary.duplicates;
   out["late"] = summary.late;
   out["too_late"] = summary.too_late;

@@ -27,6 +27,7 @@ constexpr std::array<std::string_view, 4> action_losses{"auto", "rl", "ce", "ref
 constexpr std::array<std::string_view, 3> samplers{"any", "live", "frozen"};
 constexpr std::array<std::string_view, 2> aggregations{"mean", "prompt"};
 constexpr std::array<std::string_view, 2> scorings{"survivors", "unit"};
+constexpr std::array<std::string_view, 3> filter_actions{"off", "count", "drop"};
 
 constexpr integer_type count_up_to(std::int64_t most) { return {1, most}; }
 
@@ -129,6 +130,9 @@ constexpr std::array run_table{
             "Cost of a token, for balancing ranks. Not both costs are 0; only ratios matter."),
     run_key("cost.quadratic", MILLRACE_MEMBER(plan.cost.quadratic), integer_type{0, INT64_MAX}, "",
             "Cost of the square of a sequence's length (attention)."),
+    run_key("cost.model", MILLRACE_MEMBER(plan.cost_model), text_type{0, longest_path}, "path",
+            "A model's config.json (Hugging Face) from which both are made, in FLOPs; then neither "
+            "is set to anything else."),
     run_key("planner.lookahead", MILLRACE_MEMBER(planner.lookahead), count_up_to(64), "steps",
             "Steps packed beyond the one in training. More: trainers wait less, hosts hold more."),
     run_key("planner.max_backlog_steps", MILLRACE_MEMBER(planner.max_backlog_steps),
@@ -232,6 +236,24 @@ constexpr std::array env_table{
             "Name of the model on that server; empty: whichever it has."),
     env_key("temperature", MILLRACE_MEMBER(temperature), number_type{1e-6, 1e4}, "",
             "Sampling temperature of the policy, on every token."),
+    env_key("filter.gibberish.action", MILLRACE_MEMBER(filter.gibberish.action),
+            choice_type{filter_actions, {}}, "",
+            "Looks for a rare token that was very unlikely: count reports such traces, drop also "
+            "trains nobody on them. Wants vocab_size."),
+    env_key("filter.gibberish.token_id_threshold",
+            MILLRACE_MEMBER(filter.gibberish.token_id_threshold), integer_type{0, most_int32}, "",
+            "Token ids above it are rare. Below vocab_size."),
+    env_key("filter.gibberish.logprob_offset", MILLRACE_MEMBER(filter.gibberish.logprob_offset),
+            number_type{-100, 100}, "nats",
+            "Its logprob is below -log(vocab_size) minus this. More: fewer finds."),
+    env_key("filter.repetition.action", MILLRACE_MEMBER(filter.repetition.action),
+            choice_type{filter_actions, {}}, "",
+            "Looks for a long run of tokens that were nearly certain; actions as above."),
+    env_key("filter.repetition.window", MILLRACE_MEMBER(filter.repetition.window),
+            count_up_to(most_int32), "tokens", "Length of the run. Less: more finds."),
+    env_key("filter.repetition.prob_threshold", MILLRACE_MEMBER(filter.repetition.prob_threshold),
+            number_type{0, 1}, "probability",
+            "Each token of the run is more probable than this. Less: more finds."),
 };
 
 } // namespace

@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <set>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "actors/planner/flops_cost.hpp"
 #include "config/assignments.hpp"
 #include "config/convert.hpp"
 #include "config/keys.hpp"
@@ -22,9 +24,11 @@ constexpr std::string_view env_section = "env";
 constexpr std::string_view env_default_section = "env_default";
 
 /// Keys that may differ between the processes of a run: what a host has, how it is reached, and how
-/// many of a stage are there, which changes while the run goes on.
-constexpr std::array<std::string_view, 13> own_keys{"state",
+/// many of a stage are there, which changes while the run goes on. The costs that a model's config
+/// gives are shared, wherever it lies.
+constexpr std::array<std::string_view, 14> own_keys{"state",
                                                     "source.path",
+                                                    "cost.model",
                                                     "assembler.instances",
                                                     "scorer.instances",
                                                     "packer.instances",
@@ -111,6 +115,7 @@ public:
 
   /// @param file_was_read false: the rules would only speak of keys that nobody has seen.
   tl::expected<run_config, std::vector<error>> finish(std::string_view file, bool file_was_read) {
+    read_cost_model();
     for (const error &broken : file_was_read ? config_.validate() : std::vector<error>())
       if (!names_a_refused_key(broken.message))
         errors_.push_back({broken.code, fmt::format("{}: {}", file, broken.message)});
@@ -165,6 +170,7 @@ private:
     if (!value)
       return refuse(from, value.error().message);
     set_named_value(*key, root, *std::move(value));
+    places_[from.name()] = from.place;
   }
 
   template <class Root>
@@ -180,6 +186,28 @@ private:
          fmt::format("unknown key '{}' in {}{}", printable(full), from.place,
                      guess ? fmt::format("; did you mean '{}{}'?", printable(section), *guess)
                            : "; docs/config.md lists all keys")});
+  }
+
+  /// Costs in FLOPs from a model's config. A cost that is set as well must be that one, so that a
+  /// printed config loads as the same.
+  void read_cost_model() {
+    if (config_.plan.cost_model.empty())
+      return;
+    const auto made = read_flops_cost(config_.plan.cost_model);
+    if (!made) {
+      errors_.push_back({errc::bad_config, fmt::format("cost.model: {}", made.error().message)});
+      return;
+    }
+    take_cost("cost.linear", config_.plan.cost.linear, made->linear);
+    take_cost("cost.quadratic", config_.plan.cost.quadratic, made->quadratic);
+  }
+
+  void take_cost(const std::string &name, std::int64_t &cost, std::int64_t made) {
+    if (const auto found = places_.find(name); found != places_.end() && cost != made)
+      errors_.push_back(
+          {errc::bad_config, fmt::format("{} in {}: {}, and cost.model makes it {}: leave one out",
+                                         name, found->second, cost, made)});
+    cost = made;
   }
 
   void refuse(const assignment &from, std::string_view why) {
@@ -198,6 +226,7 @@ private:
   run_config config_;
   std::vector<error> errors_;
   std::set<std::string> refused_;
+  std::map<std::string, std::string> places_; ///< of the keys that were set: the last
 };
 
 template <class Root>

@@ -172,13 +172,20 @@ void assembler::take_size(const group_sized &in) {
 void assembler::finish_member(group_ref ref, group &where, member &one, group_member result) {
   {
     const stage_meter::timer timer(counters_->stages.score);
-    one.header = make_episode_header(result, options_.seq_len);
+    one.header = make_episode_header(result, options_.seq_len, rules_for(where));
   }
   one.result = std::move(result);
   one.done = true;
   ++where.done;
   complete_if_full(ref, where);
   show_wait();
+}
+
+filter_rules assembler::rules_for(const group &where) const {
+  if (!options_.settings)
+    return {};
+  return rules_of(options_.settings->env(where.info->key.env).filter,
+                  options_.settings->vocab_size);
 }
 
 /// The oldest group without scores is the one that others wait for.

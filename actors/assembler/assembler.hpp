@@ -11,6 +11,7 @@
 #include "actors/assembler/group_header.hpp"
 #include "actors/group_set.hpp"
 #include "actors/interfaces.hpp"
+#include "actors/run_config.hpp"
 #include "actors/run_counters.hpp"
 
 namespace millrace {
@@ -31,6 +32,7 @@ struct assembler_options {
   std::uint32_t readers = 1; ///< that share the source: which group is whose
   std::uint64_t seq_len = 0; ///< what a sample keeps, for the headers
   group_deadlines deadlines{};
+  std::shared_ptr<const run_config> settings = nullptr; ///< filters by environment; null: none
 };
 
 struct assembler_peers {
@@ -128,6 +130,7 @@ private:
   void leave_if_idle();
   void show_wait();
   episodes_fetched look_up(const fetch_episodes &in) const;
+  filter_rules rules_for(const group &where) const;
   void expire(group_ref ref, group &where);
   result<frame> header_of(group_ref ref, const group &where) const;
   frame bare_header_of(group_ref ref, const group &where) const;

@@ -138,7 +138,7 @@ status add_branches(trace_header &out, const std::vector<node_view> &nodes,
 /// count
 result<trace_header> make_trace_header(const sealed_episode &episode, std::size_t index,
                                        bool trains, std::uint64_t seq_len,
-                                       std::vector<std::string> &roles) {
+                                       const filter_rules &rules, std::vector<std::string> &roles) {
   const auto &said = *episode.finish().traces()->Get(static_cast<flatbuffers::uoffset_t>(index));
   trace_header out;
   out.id = text_of(said.id());
@@ -161,8 +161,10 @@ result<trace_header> make_trace_header(const sealed_episode &episode, std::size_
   if (!(out.reward >= -largest && out.reward <= largest))
     return fail(errc::bad_value, "reward {} does not fit float32", out.reward);
   MILLRACE_TRY(check_experts(nodes));
-  if (out.ok && out.agent_trainable && out.trainable_tokens > 0)
-    MILLRACE_TRY(add_branches(out, nodes, shapes, seq_len));
+  if (!out.ok || !out.agent_trainable || out.trainable_tokens == 0)
+    return out;
+  out.filters = filter_trace(nodes, rules);
+  MILLRACE_TRY(add_branches(out, nodes, shapes, seq_len));
   return out;
 }
 
@@ -188,7 +190,8 @@ result<branch_header> make_branch_header(const std::vector<node_view> &nodes,
   return out;
 }
 
-episode_header make_episode_header(const sealed_episode &episode, std::uint64_t seq_len) {
+episode_header make_episode_header(const sealed_episode &episode, std::uint64_t seq_len,
+                                   const filter_rules &rules) {
   const auto &head = episode.head();
   episode_header out;
   out.id = episode.id();
@@ -204,7 +207,7 @@ episode_header make_episode_header(const sealed_episode &episode, std::uint64_t 
   out.tokens = episode.tokens();
   const bool trains = out.status == wire::EpisodeStatus::Ok && !out.eval;
   for (std::size_t i = 0; i < episode.trace_count(); ++i) {
-    auto trace = make_trace_header(episode, i, trains, seq_len, out.roles);
+    auto trace = make_trace_header(episode, i, trains, seq_len, rules, out.roles);
     if (trace) {
       out.traces.push_back(std::move(*trace));
       continue;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "actors/assembler/filters.hpp"
 #include "actors/graph/branches.hpp"
 #include "schema/sealed_episode.hpp"
 
@@ -61,6 +62,7 @@ struct trace_header {
   std::uint64_t advantage_count = 0;
   float advantage_min = 0;
   float advantage_max = 0;
+  std::uint8_t filters = 0;
 };
 
 /// What later stages need of an episode, without its tokens; fields as in group.fbs, EpisodeHeader.
@@ -85,7 +87,9 @@ struct episode_header {
 /// over the limit) becomes Rejected, with a reason that names trace, node and field, and no traces.
 /// Precondition: check_elements has passed.
 /// @param seq_len tokens that a sample keeps, at least 1.
-episode_header make_episode_header(const sealed_episode &episode, std::uint64_t seq_len);
+/// @param rules what the filters look for in traces that can train.
+episode_header make_episode_header(const sealed_episode &episode, std::uint64_t seq_len,
+                                   const filter_rules &rules = {});
 
 /// The facts of one trainable branch. Errors: bad_value, too_large.
 /// @param shapes those of `nodes`, made once for all branches

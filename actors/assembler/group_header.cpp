@@ -73,10 +73,11 @@ Offset<wire::TraceHeader> encode(FlatBufferBuilder &builder, const trace_header 
   const auto flags = vector_of(builder, trace.node_flags);
   const auto tokens = vector_of(builder, trace.node_tokens);
   const auto trainable = vector_of(builder, trace.node_trainable);
-  return wire::CreateTraceHeader(
-      builder, id, agent, trace.agent_trainable, trace.ok, trace.reward, trace.output_tokens,
-      trace.total_tokens, trace.turns, trace.trainable_tokens, parents, roles_at, flags, tokens,
-      trainable, branches_at, trace.advantage_count, trace.advantage_min, trace.advantage_max);
+  return wire::CreateTraceHeader(builder, id, agent, trace.agent_trainable, trace.ok, trace.reward,
+                                 trace.output_tokens, trace.total_tokens, trace.turns,
+                                 trace.trainable_tokens, parents, roles_at, flags, tokens,
+                                 trainable, branches_at, trace.advantage_count, trace.advantage_min,
+                                 trace.advantage_max, trace.filters);
 }
 
 Offset<wire::EpisodeHeader> encode(FlatBufferBuilder &builder, const episode_header &episode,
@@ -145,10 +146,11 @@ episode_header without_traces(const episode_header &episode, std::string_view wh
 
 } // namespace
 
-episode_header make_episode_header(const group_member &member, std::uint64_t seq_len) {
+episode_header make_episode_header(const group_member &member, std::uint64_t seq_len,
+                                   const filter_rules &rules) {
   episode_header out;
   if (member.data)
-    out = make_episode_header(*member.data, seq_len);
+    out = make_episode_header(*member.data, seq_len, rules);
   else
     out.id = member.id;
   if (member.data && member.status == wire::EpisodeStatus::Ok)
@@ -158,8 +160,10 @@ episode_header make_episode_header(const group_member &member, std::uint64_t seq
   out.attempt = member.data ? out.attempt : member.attempt;
   out.status = member.status;
   out.reason = member.reason;
-  for (auto &trace : out.traces)
+  for (auto &trace : out.traces) {
     trace.branches.clear();
+    trace.filters = 0;
+  }
   return out;
 }
 
@@ -196,10 +200,11 @@ result<frame> make_group_header(const group_place &place,
                                                                 place.size, roles_at, episodes_at));
 }
 
-result<frame> make_group_header(const group_members &group, std::uint64_t seq_len) {
+result<frame> make_group_header(const group_members &group, std::uint64_t seq_len,
+                                const filter_rules &rules) {
   std::vector<episode_header> episodes;
   for (const auto &member : group.episodes)
-    episodes.push_back(make_episode_header(member, seq_len));
+    episodes.push_back(make_episode_header(member, seq_len, rules));
   return make_group_header(
       {.key = group.key, .source = group.source, .ordinal = group.ordinal, .size = group.size},
       episodes);

@@ -40,7 +40,9 @@ struct group_place {
 
 /// The header of one member. A status other than Ok stands over what the episode says of itself.
 /// @param seq_len tokens that a sample keeps, at least 1.
-episode_header make_episode_header(const group_member &member, std::uint64_t seq_len);
+/// @param rules as for an episode.
+episode_header make_episode_header(const group_member &member, std::uint64_t seq_len,
+                                   const filter_rules &rules = {});
 
 /// Joins the headers of a group's episodes into a GroupHeader body. An Ok episode that it cannot
 /// hold any more (its 1 GiB, its 256 roles) becomes Rejected. Errors: too_large if it cannot even
@@ -48,6 +50,7 @@ episode_header make_episode_header(const group_member &member, std::uint64_t seq
 result<frame> make_group_header(const group_place &place, std::span<const episode_header> episodes);
 
 /// Both at once. Errors: too_large.
-result<frame> make_group_header(const group_members &group, std::uint64_t seq_len);
+result<frame> make_group_header(const group_members &group, std::uint64_t seq_len,
+                                const filter_rules &rules = {});
 
 } // namespace millrace

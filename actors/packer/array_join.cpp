@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "schema/image_grid.hpp"
+#include "schema/kept_tokens.hpp"
 #include "schema/limits.hpp"
 
 namespace millrace {
@@ -170,19 +171,45 @@ private:
   std::uint64_t sequence_ = 0;       ///< image samples so far
 };
 
+array_join int32_join(std::string_view name) {
+  return {.name = name, .type = dtype::int32, .shape = {0}, .slices = {}};
+}
+
+/// The counts and ids of the tokens that are kept of a node; zeros and none of one without any.
+status append_kept_tokens(kept_tokens_join &out, const piece &p) {
+  const auto &counts = p.node->kept_counts;
+  const auto &ids = p.node->kept_ids;
+  MILLRACE_TRY(check_kept_counts({counts, ids}, p.node->token_ids.size()));
+  out.counts.shape.front() += p.tokens;
+  out.counts.slices.push_back({counts ? &*counts : nullptr, p.tokens});
+  if (!counts)
+    return {};
+  const auto rows = kept_ids_of(*counts, p.tokens);
+  out.ids.shape.front() += rows;
+  out.ids.slices.push_back({&*ids, rows});
+  return {};
+}
+
 } // namespace
 
-std::size_t array_join::bytes() const noexcept {
-  std::size_t bytes = size_of(type);
-  for (auto dimension : shape)
+std::size_t array_join::bytes_of_rows(std::uint64_t rows) const noexcept {
+  std::size_t bytes = size_of(type) * static_cast<std::size_t>(rows);
+  for (auto dimension : std::span(shape).subspan(1))
     bytes *= static_cast<std::size_t>(dimension);
   return bytes;
 }
+
+std::size_t array_join::bytes() const noexcept { return bytes_of_rows(shape.front()); }
 
 frame array_join::join(const std::shared_ptr<memory_meter> &meter) const {
   buffer memory(bytes(), meter);
   auto *out = memory.data();
   for (const auto &part : slices) {
+    if (part.from == nullptr) {
+      const auto size = bytes_of_rows(part.rows);
+      out = std::fill_n(out, size, std::byte{0});
+      continue;
+    }
     auto left = static_cast<std::size_t>(part.rows) * part.from->row_bytes();
     for (auto bytes : part.from->pieces) {
       const auto size = std::min(left, bytes.size());
@@ -218,6 +245,20 @@ result<std::optional<array_join>> join_experts(std::span<const sequence_plan> se
   }
   if (out)
     MILLRACE_TRY(check_size(*out));
+  return out;
+}
+
+result<std::optional<kept_tokens_join>> join_kept_tokens(std::span<const sequence_plan> sequences) {
+  const auto has = [](const sequence_plan &sequence) { return sequence.kept_tokens; };
+  if (std::none_of(sequences.begin(), sequences.end(), has))
+    return std::nullopt;
+  kept_tokens_join out{.counts = int32_join("kept_counts"), .ids = int32_join("kept_ids")};
+  for (std::size_t s = 0; s < sequences.size(); ++s)
+    for (const auto &p : sequences[s].pieces)
+      if (auto added = append_kept_tokens(out, p); !added)
+        return with_context(std::move(added).error(), fmt::format("sample {}", s));
+  MILLRACE_TRY(check_size(out.counts));
+  MILLRACE_TRY(check_size(out.ids));
   return out;
 }
 

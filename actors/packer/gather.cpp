@@ -6,6 +6,7 @@
 
 #include "actors/graph/echo.hpp"
 #include "actors/packer/array_join.hpp"
+#include "actors/packer/pruned.hpp"
 #include "actors/packer/sequence_plan.hpp"
 #include "schema/fixed_builder.hpp"
 #include "schema/limits.hpp"
@@ -30,6 +31,7 @@ struct bin_layout {
   bool type_ids = false;
   std::optional<array_join> experts;
   std::vector<array_join> images;
+  std::optional<kept_tokens_join> kept_tokens;
 };
 
 status check_tokens(const bin &plan) {
@@ -80,6 +82,10 @@ result<bin_layout> lay_out(const bin &plan) {
   if (!images)
     return tl::unexpected(std::move(images).error());
   out.images = *std::move(images);
+  auto kept_tokens = join_kept_tokens(out.sequences);
+  if (!kept_tokens)
+    return tl::unexpected(std::move(kept_tokens).error());
+  out.kept_tokens = *std::move(kept_tokens);
   return out;
 }
 
@@ -107,6 +113,7 @@ std::size_t size_of_body(const bin_layout &layout) {
   size += sequences * (2 * sizeof(std::uint32_t) + sizeof(wire::Origin)) + 3 * vector;
   for (auto name : layout.env_names)
     size += 2 * vector + name.size();
+  size += layout.kept_tokens ? 512 : 0;
   for (const auto &image : layout.images)
     size += 256 + image.name.size() + 8 * limits::array_rank;
   return size;
@@ -142,15 +149,13 @@ void write_compact(const sequence_plan &sequence, stream_id id, float *out) {
 }
 
 /// `value` on trainable tokens whose advantage is not 0.
-void write_pruned(const sequence_plan &sequence, float value, float *out) {
+void write_pruned_part(const sequence_plan &sequence, float value, float *out) {
   for (const auto &p : sequence.pieces) {
     if (p.mask_off || !p.node->advantages) {
       out = std::fill_n(out, p.values, 0.0F);
       continue;
     }
-    const auto *advantages = p.node->advantages->data();
-    for (std::uint32_t i = 0; i < p.values; ++i)
-      out[i] = advantages[i] != 0.0F ? value : 0.0F;
+    write_pruned(p.node->advantages->first(p.values), value, out);
     out += p.values;
   }
 }
@@ -199,7 +204,7 @@ void write_part(const sequence_plan &sequence, stream_id id, float *out) {
     return;
   case wire::StreamEncoding::Valued:
     if (part.pruned)
-      write_pruned(sequence, part.value, out);
+      write_pruned_part(sequence, part.value, out);
     else
       write_compact(sequence, id, out);
     return;
@@ -227,7 +232,7 @@ public:
         envs_, env_names_, plan_.padding, stream(stream_id::logprobs),
         stream(stream_id::temperatures), stream(stream_id::advantages),
         stream(stream_id::ref_logprobs), stream(stream_id::rl), stream(stream_id::ce),
-        stream(stream_id::ref_kl), type_ids_, experts_, images_, origins_);
+        stream(stream_id::ref_kl), type_ids_, experts_, images_, origins_, kept_counts_, kept_ids_);
     parts_.front() = std::move(builder_).finish(root);
     return std::move(parts_);
   }
@@ -296,19 +301,23 @@ private:
         types = std::fill_n(types, p.tokens, std::uint8_t{0});
   }
 
-  Offset<wire::Array> write_array(const array_join &array) {
+  Offset<wire::Array> write_array(const array_join &array, std::string_view name) {
     const auto bytes = array.join(meter_);
-    return add_array(*builder_, parts_, array.name, array.type, array.shape, bytes);
+    return add_array(*builder_, parts_, name, array.type, array.shape, bytes);
   }
 
   void write_arrays() {
     if (layout_.experts)
-      experts_ = write_array(*layout_.experts);
+      experts_ = write_array(*layout_.experts, {});
+    if (layout_.kept_tokens) {
+      kept_counts_ = write_array(layout_.kept_tokens->counts, {});
+      kept_ids_ = write_array(layout_.kept_tokens->ids, {});
+    }
     if (layout_.images.empty())
       return;
     std::vector<Offset<wire::Array>> images;
     for (const auto &image : layout_.images)
-      images.push_back(write_array(image));
+      images.push_back(write_array(image, image.name));
     images_ = builder_->CreateVector(images);
   }
 
@@ -326,6 +335,8 @@ private:
   Offset<Vector<Offset<flatbuffers::String>>> env_names_;
   Offset<Vector<const wire::Origin *>> origins_;
   Offset<wire::Array> experts_;
+  Offset<wire::Array> kept_counts_;
+  Offset<wire::Array> kept_ids_;
   Offset<Vector<Offset<wire::Array>>> images_;
 };
 

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "schema/kept_tokens.hpp"
+
 namespace millrace {
 
 namespace {
@@ -26,11 +28,22 @@ status check_length(std::string_view field, std::size_t got, std::size_t want,
   return {};
 }
 
-/// Bytes of the experts with a row for each token and each padding token.
-bool fits_widened(const array_view &experts, std::uint64_t tokens, std::uint64_t limit) {
-  std::vector<std::uint64_t> shape(experts.shape.begin(), experts.shape.end());
+/// Whether the array with a row for each token and each padding token is within the limit.
+bool fits_widened(const array_view &array, std::uint64_t tokens, std::uint64_t limit) {
+  std::vector<std::uint64_t> shape(array.shape.begin(), array.shape.end());
   shape.front() = tokens;
-  return array_bytes(shape, experts.type, limit).has_value();
+  return array_bytes(shape, array.type, limit).has_value();
+}
+
+status view_optional(std::string_view field, const wire::Array *array, const message &parts,
+                     std::optional<array_view> &out) {
+  if (array == nullptr)
+    return {};
+  auto view = view_array(*array, parts);
+  if (!view)
+    return with_context(std::move(view).error(), field);
+  out = *std::move(view);
+  return {};
 }
 
 } // namespace
@@ -149,19 +162,30 @@ status micro_batch::check_streams() const {
   return {};
 }
 
+/// The ids are those that were checked at the door; counts are what a reader finds its way by.
+status micro_batch::read_kept_tokens(const micro_batch_limits &accepted) {
+  MILLRACE_TRY(view_optional("kept_counts", body_->kept_counts(), parts_, kept_counts_));
+  MILLRACE_TRY(view_optional("kept_ids", body_->kept_ids(), parts_, kept_ids_));
+  MILLRACE_TRY(check_kept_counts({kept_counts_, kept_ids_}, tokens()));
+  if (kept_counts_ &&
+      (!fits_widened(*kept_counts_, tokens() + std::uint64_t{padding()}, accepted.tensor_bytes) ||
+       !fits_widened(*kept_ids_, kept_ids_->rows(), accepted.tensor_bytes)))
+    return fail(errc::too_large, "kept_counts with padding or kept_ids are over {} bytes",
+                accepted.tensor_bytes);
+  return {};
+}
+
 status micro_batch::read_arrays(const micro_batch_limits &accepted) {
-  if (const auto *experts = body_->routed_experts(); experts != nullptr) {
-    auto view = view_array(*experts, parts_);
-    if (!view)
-      return with_context(std::move(view).error(), "routed_experts");
-    if (view->shape.size() != 3)
-      return fail(errc::bad_value, "routed_experts has {} dimensions, not 3", view->shape.size());
-    MILLRACE_TRY(
-        check_length("routed_experts", static_cast<std::size_t>(view->rows()), tokens(), "tokens"));
-    if (!fits_widened(*view, tokens() + std::uint64_t{padding()}, accepted.tensor_bytes))
+  MILLRACE_TRY(view_optional("routed_experts", body_->routed_experts(), parts_, routed_experts_));
+  if (const auto &experts = routed_experts_) {
+    if (experts->shape.size() != 3)
+      return fail(errc::bad_value, "routed_experts has {} dimensions, not 3",
+                  experts->shape.size());
+    MILLRACE_TRY(check_length("routed_experts", static_cast<std::size_t>(experts->rows()), tokens(),
+                              "tokens"));
+    if (!fits_widened(*experts, tokens() + std::uint64_t{padding()}, accepted.tensor_bytes))
       return fail(errc::too_large, "routed_experts with padding is over {} bytes",
                   accepted.tensor_bytes);
-    routed_experts_ = *std::move(view);
   }
   if (body_->mm_kwargs() == nullptr)
     return {};
@@ -195,6 +219,8 @@ result<micro_batch> micro_batch::parse(message parts, const std::shared_ptr<memo
     checked = out.check_streams();
   if (checked)
     checked = out.read_arrays(accepted);
+  if (checked)
+    checked = out.read_kept_tokens(accepted);
   if (!checked)
     return with_context(
         std::move(checked).error(),
@@ -207,6 +233,10 @@ status check_arrays(const micro_batch &batch) {
   const auto &table = *flatbuffers::GetRoot<wire::MicroBatch>(batch.parts().front().data());
   if (batch.routed_experts())
     MILLRACE_TRY(check_array(*table.routed_experts(), *batch.routed_experts()));
+  if (batch.kept_counts()) {
+    MILLRACE_TRY(check_array(*table.kept_counts(), *batch.kept_counts()));
+    MILLRACE_TRY(check_array(*table.kept_ids(), *batch.kept_ids()));
+  }
   for (std::size_t i = 0; i < batch.mm_kwargs().size(); ++i)
     MILLRACE_TRY(check_array(*table.mm_kwargs()->Get(static_cast<flatbuffers::uoffset_t>(i)),
                              batch.mm_kwargs()[i]));

@@ -25,7 +25,7 @@ struct stream_view {
 /// What a receiver accepts of a micro batch from outside.
 struct micro_batch_limits {
   std::uint64_t tokens = limits::micro_batch_tokens; ///< padding included; seq_len, if known
-  std::uint64_t tensor_bytes = limits::tensor_bytes; ///< of routed experts, padding included
+  std::uint64_t tensor_bytes = limits::tensor_bytes; ///< of an array, padding included
 };
 
 /// A verified micro batch, as it is on the wire: T tokens in S sequences. Cheap to copy; keeps its
@@ -76,6 +76,10 @@ public:
   std::optional<std::span<const std::uint8_t>> mm_token_type_ids() const noexcept;
   /// [T, layers, top_k], if it has them.
   const std::optional<array_view> &routed_experts() const noexcept { return routed_experts_; }
+  /// How many ids the sampler left to choose from at each token, and which: int32 [T] and
+  /// [sum of kept_counts]. Both, or none.
+  const std::optional<array_view> &kept_counts() const noexcept { return kept_counts_; }
+  const std::optional<array_view> &kept_ids() const noexcept { return kept_ids_; }
   /// Ascending by name.
   const std::vector<array_view> &mm_kwargs() const noexcept { return mm_kwargs_; }
 
@@ -93,12 +97,15 @@ private:
   status check_streams() const;
   status check_stream(std::string_view name, const wire::Stream *stream) const;
   status read_arrays(const micro_batch_limits &accepted);
+  status read_kept_tokens(const micro_batch_limits &accepted);
 
   body<wire::MicroBatch> body_;
   message parts_;
   std::vector<std::uint32_t> sequence_values_;
   std::optional<array_view> routed_experts_;
   std::vector<array_view> mm_kwargs_;
+  std::optional<array_view> kept_counts_;
+  std::optional<array_view> kept_ids_;
 };
 
 /// The raw arrays' checksums. Reads all of their bytes: for parts that came over a network.

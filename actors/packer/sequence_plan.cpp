@@ -250,6 +250,8 @@ result<sequence_plan> plan_sequence(const sample_source &source, bool dummy,
   plan.type_ids = any_node(source, [](const node_view &node, std::size_t) {
     return node.mm_token_type_ids.has_value();
   });
+  plan.kept_tokens = any_node(
+      source, [](const node_view &node, std::size_t) { return node.kept_counts.has_value(); });
   MILLRACE_TRY(plan_streams(plan, dummy));
   return plan;
 }

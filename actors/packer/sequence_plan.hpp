@@ -53,6 +53,7 @@ struct sequence_plan {
   std::uint32_t tokens = 0;
   std::uint32_t values = 0; ///< valued tokens: true entries of the node masks
   bool type_ids = false;    ///< some node of the branch has mm_token_type_ids
+  bool kept_tokens = false; ///< some node of the branch has kept tokens
   std::array<stream_part, stream_count> streams;
 
   stream_part &at(stream_id id) noexcept { return streams[static_cast<std::size_t>(id)]; }

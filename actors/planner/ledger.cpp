@@ -28,8 +28,8 @@ episode_state state_of(const sample_record &sample, group_end end) {
 }
 
 /// The state of an episode that no sample speaks for.
-episode_state state_without_sample(const wire::EpisodeHeader &episode, bool annotated,
-                                   bool admitted) {
+/// @param scored what it is if it ended well and is for training.
+episode_state state_without_sample(const wire::EpisodeHeader &episode, episode_state scored) {
   switch (episode.status()) {
   case wire::EpisodeStatus::Errored:
     return episode_state::errored;
@@ -40,16 +40,33 @@ episode_state state_without_sample(const wire::EpisodeHeader &episode, bool anno
   case wire::EpisodeStatus::Ok:
     break;
   }
-  if (episode.eval())
-    return episode_state::eval;
-  if (!annotated)
-    return episode_state::ineligible;
-  return admitted ? episode_state::pruned : episode_state::gated;
+  return episode.eval() ? episode_state::eval : scored;
+}
+
+/// What became of the scored episodes that have no kept sample, by index: pruned or gated, or
+/// filtered if some sample is; ineligible if no trace was scored.
+std::vector<episode_state> states_of_scored(const wire::GroupAnnotations &annotations,
+                                            std::size_t episodes) {
+  std::vector<episode_state> out(episodes, episode_state::ineligible);
+  if (annotations.traces() == nullptr)
+    return out;
+  for (const auto *trace : *annotations.traces()) {
+    auto &state = out[trace->episode()];
+    if (!annotations.admitted())
+      state = episode_state::gated;
+    else if (state != episode_state::filtered)
+      state = episode_state::pruned;
+    if (annotations.admitted() && trace->samples() != nullptr)
+      for (const auto *sample : *trace->samples())
+        if (sample->filtered())
+          state = episode_state::filtered;
+  }
+  return out;
 }
 
 /// What the healthy episodes of a group are that ends without scores.
 episode_state state_of_end(const wire::EpisodeHeader &episode, group_end end) {
-  const auto alone = state_without_sample(episode, true, true);
+  const auto alone = state_without_sample(episode, episode_state::pruned);
   if (alone != episode_state::pruned)
     return alone;
   switch (end) {
@@ -80,9 +97,23 @@ void for_unkept_samples(const wire::GroupHeader &header, const wire::GroupAnnota
       if (!annotations->admitted())
         add(episode_state::gated, tokens);
       else if (!sample->kept())
-        add(episode_state::pruned, tokens);
+        add(sample->filtered() ? episode_state::filtered : episode_state::pruned, tokens);
     }
   }
+}
+
+void count_filtered(const wire::GroupHeader &header, log_group &out) {
+  const auto found = [](const wire::TraceHeader &trace, wire::FilterFlag filter) {
+    return (trace.filters() & static_cast<unsigned>(filter)) != 0 ? 1U : 0U;
+  };
+  if (header.episodes() == nullptr)
+    return;
+  for (const auto *episode : *header.episodes())
+    if (episode->traces() != nullptr)
+      for (const auto *trace : *episode->traces()) {
+        out.gibberish += found(*trace, wire::FilterFlag::Gibberish);
+        out.repetition += found(*trace, wire::FilterFlag::Repetition);
+      }
 }
 
 } // namespace
@@ -99,15 +130,13 @@ std::vector<episode_state> states_of(const wire::GroupHeader &header,
   std::vector<episode_state> out(count, episode_state::expired);
   if (end == group_end::expired || end == group_end::overdue)
     return out;
-  std::vector<bool> annotated(count, false);
-  if (annotations != nullptr && annotations->traces() != nullptr)
-    for (const auto *trace : *annotations->traces())
-      annotated[trace->episode()] = true;
+  std::vector<episode_state> scored;
+  if (annotations != nullptr)
+    scored = states_of_scored(*annotations, count);
   for (std::size_t i = 0; i < count; ++i) {
     const auto &episode = *episodes->Get(static_cast<flatbuffers::uoffset_t>(i));
-    out[i] = annotations == nullptr
-                 ? state_of_end(episode, end)
-                 : state_without_sample(episode, annotated[i], annotations->admitted());
+    out[i] = annotations == nullptr ? state_of_end(episode, end)
+                                    : state_without_sample(episode, scored[i]);
   }
   std::vector<bool> spoken_for(count, false);
   for (const auto &sample : kept) {
@@ -144,6 +173,7 @@ log_group group_entry(const wire::GroupHeader &header, const wire::GroupAnnotati
   }
   out.overdue = end == group_end::overdue;
   for_unkept_samples(header, annotations, add_sample);
+  count_filtered(header, out);
   for (std::size_t state = 0; state < rows.size(); ++state)
     if (rows[state].samples > 0)
       out.samples.push_back(
@@ -164,6 +194,8 @@ void ledger::add(const log_group &group) {
   longest_stale = std::max(longest_stale, group.longest_stale);
   if (group.overdue)
     overdue.emplace_back(group.key, group.states.size());
+  gibberish += group.gibberish;
+  repetition += group.repetition;
 }
 
 void change_state(log_group &group, episode_state from, episode_state to) {

@@ -52,6 +52,8 @@ struct ledger {
   std::uint64_t longest_stale = 0; ///< tokens of the longest sample that was too old
   /// Groups that their deadline closed, and how many episodes they had by then.
   std::vector<std::pair<group_key, std::uint64_t>> overdue;
+  std::uint64_t gibberish = 0; ///< traces in which that filter found something
+  std::uint64_t repetition = 0;
 
   std::uint64_t total() const noexcept;
   std::uint64_t &operator[](episode_state state) noexcept {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <vector>
 
 #include "runtime/result.hpp"
@@ -33,6 +34,10 @@ struct plan_config {
   std::uint32_t ranks = 1;
 
   cost_config cost{};
+
+  /// Key: cost.model. A model's config.json (Hugging Face), from which `cost` is made when the
+  /// config is loaded: actors/planner/flops_cost.hpp. Default: none.
+  std::filesystem::path cost_model;
 
   /// All that is broken: ranges, and the rules between the fields.
   std::vector<error> validate() const;

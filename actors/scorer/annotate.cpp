@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "actors/scorer/annotate.hpp"
 
+#include "actors/assembler/filters.hpp"
 #include "actors/scorer/echo.hpp"
 #include "actors/scorer/encode_annotations.hpp"
 #include "actors/scorer/gate.hpp"
@@ -78,6 +79,20 @@ result<group_answer> annotate_unnamed(const wire::GroupHeader &group, const env_
   return out;
 }
 
+/// What a filter drops trains nothing, and stays in the scores: its siblings were compared with it.
+void drop_filtered(const wire::GroupHeader &group, std::uint8_t dropping,
+                   std::vector<trace_verdict> &traces) {
+  for (auto &trace : traces) {
+    if ((trace_of(group, trace.score).filters() & dropping) == 0)
+      continue;
+    for (auto &sample : trace.samples)
+      if (sample.kept) {
+        sample.kept = false;
+        sample.filtered = true;
+      }
+  }
+}
+
 } // namespace
 
 score_needs needs_of(const env_config &config) noexcept {
@@ -122,6 +137,7 @@ group_verdict judge_group(const wire::GroupHeader &group, const scored_group &sc
   out.admitted = gate_admits(group, scores, config.gate);
   out.traces = route(group, scores, config.loss(), out.echo);
   prune(group, out.traces);
+  drop_filtered(group, dropping_filters(config.filter), out.traces);
   return out;
 }
 

@@ -14,7 +14,8 @@ Offset<wire::TraceAnnotation> encode(FlatBufferBuilder &builder, const trace_ver
   std::vector<Offset<wire::SampleAnnotation>> samples;
   for (const auto &sample : trace.samples)
     samples.push_back(wire::CreateSampleAnnotation(builder, sample.branch, sample.kept, &sample.rl,
-                                                   &sample.ce, &sample.ref_kl, sample.prune_rl));
+                                                   &sample.ce, &sample.ref_kl, sample.prune_rl,
+                                                   sample.filtered));
   const auto samples_at = builder.CreateVector(samples);
   const auto reference_at = trace.reference.empty() ? Offset<flatbuffers::Vector<float>>{}
                                                     : builder.CreateVector(trace.reference);

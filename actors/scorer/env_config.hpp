@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "actors/assembler/filter_config.hpp"
 #include "runtime/result.hpp"
 
 namespace millrace {
@@ -133,6 +134,9 @@ struct env_config {
   /// Sampling temperature of the policy, on every token of a sample. Range: 1e-6 to 1e4.
   /// Default: 1. Wrong: the trainer's logprobs do not fit those of the sampler.
   double temperature = 1.0;
+
+  /// What is looked for in the tokens of each trace, and what becomes of it. Default: nothing.
+  filter_config filter{};
 
   /// The loss of the model's tokens: action_loss_type, or the algorithm's own. Never automatic.
   action_loss loss() const noexcept;

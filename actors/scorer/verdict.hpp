@@ -30,6 +30,7 @@ struct sample_verdict {
   wire::StreamSpec ce;
   wire::StreamSpec ref_kl;
   bool prune_rl = false;
+  bool filtered = false;
 };
 
 struct trace_verdict {

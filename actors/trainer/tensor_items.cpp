@@ -49,6 +49,10 @@ tensor_items items_of(const micro_batch_tensors &t) {
   for (const auto &array : t.mm_kwargs())
     out.nullable.push_back(raw("mm_kwargs." + array.name, array));
   out.nullable.push_back(per_token("mm_token_type_ids", dtype::int64, t.mm_token_type_ids));
+  if (t.kept_counts.has_value()) {
+    out.nullable.push_back(raw("kept_counts", t.kept_counts));
+    out.nullable.push_back(raw("kept_ids", t.kept_ids));
+  }
   return out;
 }
 

@@ -22,7 +22,8 @@ struct tensor_item {
 };
 
 /// The tensors before and after env_names and padding, in the order of the field list in
-/// docs/formats.md, "Content digest". Without image tensors there is one absent item "mm_kwargs".
+/// docs/formats.md, "Content digest". Without image tensors there is one absent item "mm_kwargs";
+/// without kept tokens there is no item of theirs.
 struct tensor_items {
   std::vector<tensor_item> always;
   std::vector<tensor_item> nullable;

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "actors/trainer/tensors.hpp"
 
+#include "actors/trainer/spread.hpp"
 #include "schema/node.hpp"
 
 #include <algorithm>
-#include <bit>
-#include <cstring>
 #include <numeric>
 
 namespace millrace {
@@ -15,43 +14,6 @@ namespace {
 constexpr auto trainable = static_cast<std::uint8_t>(wire::TokenFlag::Trainable);
 constexpr auto valued = static_cast<std::uint8_t>(wire::TokenFlag::Valued);
 constexpr std::int64_t pad_id = 1;
-
-/// The end of the run of tokens from `at` on that are all valued, or all not. Eight flags are
-/// looked at together: turns are long.
-std::size_t end_of_run(std::span<const std::uint8_t> flags, std::size_t at) {
-  constexpr std::uint64_t every_valued = 0x0101010101010101U * valued;
-  const std::uint64_t want = (flags[at] & valued) != 0 ? every_valued : 0;
-  while (at + sizeof want <= flags.size()) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, flags.data() + at, sizeof word);
-    const auto other = (word & every_valued) ^ want;
-    if (other != 0)
-      return at + static_cast<std::size_t>(std::countr_zero(other)) / 8;
-    at += sizeof want;
-  }
-  while (at < flags.size() && (flags[at] & valued) == (want & valued))
-    ++at;
-  return at;
-}
-
-/// Compact to full: each valued token takes the next value, the others 0.
-void spread(std::span<const std::uint8_t> flags, const float *values, float *out) {
-  for (std::size_t at = 0; at < flags.size();) {
-    const auto end = end_of_run(flags, at);
-    if ((flags[at] & valued) != 0) {
-      std::copy_n(values, end - at, out + at);
-      values += end - at;
-    } else {
-      std::fill_n(out + at, end - at, 0.0F);
-    }
-    at = end;
-  }
-}
-
-void fill_where(std::span<const std::uint8_t> flags, std::uint8_t bit, float value, float *out) {
-  for (std::size_t i = 0; i < flags.size(); ++i)
-    out[i] = (flags[i] & bit) != 0 ? value : 0.0F;
-}
 
 void widen_stream(const micro_batch &batch, const stream_view &stream, float pad,
                   host_array<float> &tensor) {
@@ -149,11 +111,18 @@ void join_array(const array_view &array, std::uint64_t rows, array_tensor &out) 
   std::fill(to, bytes.end(), std::byte{0});
 }
 
-void widen_arrays(const micro_batch &batch, micro_batch_tensors &out) {
-  if (const auto &experts = batch.routed_experts(); experts)
-    join_array(*experts, batch.tokens() + batch.padding(), out.routed_experts);
+void join_optional(const std::optional<array_view> &array, std::uint64_t rows, array_tensor &out) {
+  if (array)
+    join_array(*array, rows, out);
   else
-    out.routed_experts.bytes.make_absent();
+    out.bytes.make_absent();
+}
+
+void widen_arrays(const micro_batch &batch, micro_batch_tensors &out) {
+  const auto n = batch.tokens() + batch.padding();
+  join_optional(batch.routed_experts(), n, out.routed_experts);
+  join_optional(batch.kept_counts(), n, out.kept_counts);
+  join_optional(batch.kept_ids(), batch.kept_ids() ? batch.kept_ids()->rows() : 0, out.kept_ids);
   out.mm_count = batch.mm_kwargs().size();
   if (out.mm_arrays.size() < out.mm_count)
     out.mm_arrays.resize(out.mm_count);
@@ -192,7 +161,8 @@ void widen(const micro_batch &batch, micro_batch_tensors &out) {
 }
 
 std::uint64_t micro_batch_tensors::bytes() const noexcept {
-  std::uint64_t sum = loss_mask.size() + routed_experts.bytes.size();
+  std::uint64_t sum = loss_mask.size() + routed_experts.bytes.size() + kept_counts.bytes.size() +
+                      kept_ids.bytes.size();
   for (const auto *array :
        {&input_ids, &position_ids, &sequence_lengths, &seq_lens, &mm_token_type_ids})
     sum += array->size() * sizeof(std::int64_t);

@@ -56,6 +56,11 @@ struct micro_batch_tensors {
   }
   host_array<std::int64_t> mm_token_type_ids; ///< [1, N] or absent
 
+  /// int32 [N] or absent, with kept_ids: how many token ids the sampler left to choose from; 0: all
+  /// of them, or no model sampled the token, or it is padding.
+  array_tensor kept_counts;
+  array_tensor kept_ids; ///< int32 [sum of kept_counts]: those ids, token after token
+
   /// N.
   std::size_t tokens() const noexcept { return input_ids.size(); }
   /// Bytes of all values.

@@ -78,8 +78,9 @@ group_members group_of(const std::vector<frame_data> &episodes) {
   return out;
 }
 
-body<wire::GroupHeader> header_of(const group_members &group, std::uint64_t seq_len) {
-  auto bytes = make_group_header(group, seq_len);
+body<wire::GroupHeader> header_of(const group_members &group, std::uint64_t seq_len,
+                                  const filter_rules &rules) {
+  auto bytes = make_group_header(group, seq_len, rules);
   BOOST_REQUIRE_MESSAGE(bytes, bytes.error().message);
   auto header = parse<wire::GroupHeader>(std::move(*bytes));
   BOOST_REQUIRE_MESSAGE(header, header.error().message);

@@ -26,7 +26,8 @@ constexpr std::uint64_t no_cut = 1'000'000'000;
 
 group_members group_of(const std::vector<frame_data> &episodes);
 /// The parsed header of a group.
-body<wire::GroupHeader> header_of(const group_members &group, std::uint64_t seq_len = no_cut);
+body<wire::GroupHeader> header_of(const group_members &group, std::uint64_t seq_len = no_cut,
+                                  const filter_rules &rules = {});
 body<wire::GroupHeader> header_of(const std::vector<frame_data> &episodes,
                                   std::uint64_t seq_len = no_cut);
 

@@ -22,7 +22,31 @@ struct naive_sample {
   std::optional<std::vector<std::int64_t>> types;
   std::optional<made_array> experts;
   std::map<std::string, made_array> mm;
+  std::optional<std::vector<std::vector<std::int32_t>>> kept; ///< ids that each token could be
 };
+
+std::vector<std::int32_t> int32s(const array_view &array) {
+  std::vector<std::byte> bytes;
+  for (auto piece : array.pieces)
+    bytes.insert(bytes.end(), piece.begin(), piece.end());
+  std::vector<std::int32_t> out(bytes.size() / sizeof(std::int32_t));
+  if (!out.empty())
+    std::memcpy(out.data(), bytes.data(), bytes.size());
+  return out;
+}
+
+void add_kept(const node_view &node, std::vector<std::vector<std::int32_t>> &kept) {
+  if (!node.kept_counts) {
+    kept.resize(kept.size() + node.token_ids.size());
+    return;
+  }
+  const auto ids = int32s(*node.kept_ids);
+  auto at = ids.begin();
+  for (auto count : int32s(*node.kept_counts)) {
+    kept.emplace_back(at, at + count);
+    at += count;
+  }
+}
 
 void add_rows(made_array &to, const array_view &from) {
   to.name = from.name;
@@ -106,8 +130,12 @@ void add_nodes(const sample_source &source, naive_sample &s) {
   made_array experts;
   std::vector<std::int64_t> types;
   bool any_types = false;
+  std::vector<std::vector<std::int32_t>> kept;
+  bool any_kept = false;
   for (std::size_t p = 0; p < source.path->nodes.size(); ++p) {
     const auto &node = source.nodes[source.path->nodes[p]];
+    add_kept(node, kept);
+    any_kept = any_kept || node.kept_counts;
     s.ids.insert(s.ids.end(), node.token_ids.begin(), node.token_ids.end());
     for (auto m : node.mask)
       s.mask.push_back(source.path->mask_off[p] != 0 ? 0 : m);
@@ -126,6 +154,8 @@ void add_nodes(const sample_source &source, naive_sample &s) {
     s.experts = experts;
   if (any_types)
     s.types = types;
+  if (any_kept)
+    s.kept = kept;
 }
 
 void cut(naive_sample &s, const sample_source &source) {
@@ -141,6 +171,8 @@ void cut(naive_sample &s, const sample_source &source) {
     s.types->resize(n);
   if (s.experts)
     keep_rows(*s.experts, n);
+  if (s.kept)
+    s.kept->resize(n);
   if (!images)
     return;
   if (source.images == 0) {
@@ -214,6 +246,12 @@ void join_arrays(const std::vector<naive_sample> &samples, naive_batch &out) {
   }
   if (any_types)
     out.mm_token_type_ids = types;
+  if (std::none_of(samples.begin(), samples.end(), [](const auto &s) { return s.kept; }))
+    return;
+  out.kept_tokens.emplace();
+  for (const auto &s : samples)
+    append(*out.kept_tokens,
+           s.kept ? *s.kept : std::vector<std::vector<std::int32_t>>(s.ids.size()));
 }
 
 void pad(naive_batch &out, std::size_t padding) {
@@ -231,6 +269,8 @@ void pad(naive_batch &out, std::size_t padding) {
         (*stream)->push_back(0);
     if (out.mm_token_type_ids)
       out.mm_token_type_ids->push_back(0);
+    if (out.kept_tokens)
+      out.kept_tokens->emplace_back();
   }
   if (out.routed_experts && out.routed_experts->shape[0] > 0) {
     auto &experts = *out.routed_experts;
@@ -263,6 +303,27 @@ void check_array(const array_tensor &got, const made_array &want) {
   BOOST_TEST((got.type == want.type));
   BOOST_TEST(got.shape == want.shape, boost::test_tools::per_element());
   BOOST_TEST(std::ranges::equal(got.bytes.values(), want.bytes));
+}
+
+void check_kept(const micro_batch_tensors &got,
+                const std::optional<std::vector<std::vector<std::int32_t>>> &want) {
+  BOOST_TEST_REQUIRE(got.kept_counts.has_value() == want.has_value());
+  BOOST_TEST(got.kept_ids.has_value() == want.has_value());
+  if (!want)
+    return;
+  std::vector<std::int32_t> counts;
+  std::vector<std::int32_t> ids;
+  for (const auto &token : *want) {
+    counts.push_back(static_cast<std::int32_t>(token.size()));
+    append(ids, token);
+  }
+  for (const auto &[tensor, values] :
+       {std::pair{&got.kept_counts, &counts}, {&got.kept_ids, &ids}}) {
+    BOOST_TEST((tensor->type == dtype::int32));
+    BOOST_TEST(tensor->shape == std::vector<std::uint64_t>{values->size()},
+               boost::test_tools::per_element());
+    BOOST_TEST(std::ranges::equal(tensor->bytes.values(), std::as_bytes(std::span(*values))));
+  }
 }
 
 } // namespace
@@ -319,6 +380,7 @@ void check_equal(const micro_batch_tensors &got, const naive_batch &want) {
   if (want.routed_experts)
     check_array(got.routed_experts, *want.routed_experts);
   BOOST_TEST_REQUIRE(got.mm_kwargs().size() == want.mm_kwargs.size());
+  check_kept(got, want.kept_tokens);
   std::size_t i = 0;
   for (const auto &[name, array] : want.mm_kwargs)
     check_array(got.mm_kwargs()[i++], array);

@@ -20,6 +20,7 @@ struct naive_batch {
   std::optional<std::vector<std::int64_t>> mm_token_type_ids;
   std::optional<made_array> routed_experts;
   std::map<std::string, made_array> mm_kwargs;
+  std::optional<std::vector<std::vector<std::int32_t>>> kept_tokens; ///< the ids of each token
   std::vector<std::string> env_names;
   std::int64_t padding = 0;
 };

@@ -59,6 +59,10 @@ node_view made_node::view() const {
   out.mm_token_type_ids = view_of(types);
   if (experts)
     out.routed_experts = experts->view(ids.size() / 2);
+  if (kept_counts) {
+    out.kept_counts = kept_counts->view(ids.size() / 2);
+    out.kept_ids = kept_ids->view(ids.size() / 3);
+  }
   for (const auto &tensor : tensors)
     out.tensors.push_back(tensor.view(1));
   return out;
@@ -107,6 +111,24 @@ void bin_maker::add_images(made_node &node) {
     type = chance(0.5) ? 1 : 0;
 }
 
+void bin_maker::add_kept_tokens(made_node &node) {
+  const auto ints = [](const std::vector<std::int32_t> &values) {
+    made_array out{{}, dtype::int32, {values.size()}, {}};
+    const auto bytes = std::as_bytes(std::span(values));
+    out.bytes.assign(bytes.begin(), bytes.end());
+    return out;
+  };
+  std::vector<std::int32_t> counts(node.ids.size());
+  std::vector<std::int32_t> ids;
+  for (auto &count : counts) {
+    count = static_cast<std::int32_t>(chance(0.3) ? 0 : pick(1, 4));
+    for (std::int32_t i = 0; i < count; ++i)
+      ids.push_back(static_cast<std::int32_t>(pick(0, 150'000)));
+  }
+  node.kept_counts = ints(counts);
+  node.kept_ids = ints(ids);
+}
+
 made_node bin_maker::node(std::size_t index, const features &has) {
   made_node out;
   out.parent = index == 0 ? -1 : static_cast<std::int32_t>(pick(0, index - 1));
@@ -124,6 +146,8 @@ made_node bin_maker::node(std::size_t index, const features &has) {
     out.experts = array_of("", has.expert_type, {n, 2, 3}, random_);
   if (has.images && chance(0.3))
     add_images(out);
+  if (has.kept_tokens && chance(0.5))
+    add_kept_tokens(out);
   if (!has.optional_streams)
     return out;
   const double zeros = chance(0.5) ? 0.3 : 0;
@@ -183,6 +207,7 @@ void bin_maker::fill(made_bin &out) {
   const features has{.experts = chance(0.3),
                      .expert_type = chance(0.5) ? dtype::uint8 : dtype::int16,
                      .images = chance(0.3),
+                     .kept_tokens = chance(0.4),
                      .optional_streams = chance(0.7)};
   out.plan.step = pick(1, 1000);
   out.plan.rank = static_cast<std::uint32_t>(pick(0, 7));

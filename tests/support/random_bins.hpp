@@ -35,6 +35,7 @@ struct made_node {
   std::optional<std::vector<std::uint8_t>> types;
   std::optional<made_array> experts;
   std::deque<made_array> tensors;
+  std::optional<made_array> kept_counts, kept_ids;
 
   node_view view() const;
 };
@@ -58,7 +59,8 @@ struct made_bin {
   std::deque<made_trace> traces;
 };
 
-/// Random bins: forks, empty nodes, every rule, cuts, dummies, padding, experts, images.
+/// Random bins: forks, empty nodes, every rule, cuts, dummies, padding, experts, images,
+/// kept tokens.
 class bin_maker {
 public:
   explicit bin_maker(std::uint64_t seed) : random_(seed) {}
@@ -74,6 +76,7 @@ private:
     bool experts = false;
     dtype expert_type = dtype::uint8;
     bool images = false;
+    bool kept_tokens = false;
     bool optional_streams = false;
   };
 
@@ -81,6 +84,7 @@ private:
   std::vector<float> values(std::size_t count, double zeros);
   made_node node(std::size_t index, const features &has);
   void add_images(made_node &node);
+  void add_kept_tokens(made_node &node);
   void add_trace(made_bin &out, const features &has);
   sample_source sample(const made_trace &trace, const branch &path);
   wire::StreamSpec spec();

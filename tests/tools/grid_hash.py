@@ -10,6 +10,7 @@ ALWAYS = ["input_ids", "loss_mask", "advantages", "inference_logprobs", "positio
           "sequence_lengths", "seq_lens"]
 NULLABLE = ["ref_logprobs", "rl_weights", "ce_weights", "ref_kl_weights", "routed_experts", "mm_kwargs",
             "mm_token_type_ids"]
+WHERE_PRESENT = ["kept_counts", "kept_ids"]  # absent: no item
 
 def text(value):
     return struct.pack("<I", len(value.encode())) + value.encode()
@@ -41,6 +42,9 @@ def batch_digest(file):
         images = sorted(key for key in header if key.startswith("mm_kwargs.")) if name == "mm_kwargs" else []
         for key in images or [name]:
             item(key)
+    for name in WHERE_PRESENT:
+        if name in header:
+            item(name)
     return int(about["step"]), rank, index, out.digest()
 
 def grid_hash(folder):

@@ -10,6 +10,8 @@
 
 #include "config/convert.hpp"
 #include "config/run_config.hpp"
+#include "runtime/file.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 using namespace millrace;
 
@@ -43,6 +45,10 @@ std::vector<std::string> companions(std::string_view name, const std::string &va
     return {"cost.quadratic=1"};
   if (name == "cost.quadratic")
     return {"seq_len=1"};
+  if (name == "cost.model")
+    return {"cost.linear=18", "cost.quadratic=2"}; // what the model makes them
+  if (name.ends_with("filter.gibberish.action"))
+    return {"vocab_size=200000"};
   if (name.ends_with("gate.reject_min") || name.ends_with("gate.reject_max")) {
     const bool is_min = name.ends_with("reject_min");
     const std::string other(name.substr(0, name.size() - 3));
@@ -147,6 +153,23 @@ const std::map<std::string, std::vector<std::string>> text_samples{
     {"source.version", {"\"fresh\"", "\"recorded\"", "\"offset -3\""}},
     {"trainer.policy", {"\"replay\""}}};
 
+/// Two files of one small model, as TOML.
+const std::vector<std::string> &model_samples() {
+  static const test::temporary_folder folder;
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> out;
+    for (auto name : {"a.json", "b.json"}) {
+      const auto written = write_file_atomically(
+          folder / name, R"({"hidden_size": 1, "num_hidden_layers": 1, "num_attention_heads": 1,
+                             "intermediate_size": 1, "vocab_size": 1})");
+      BOOST_REQUIRE_MESSAGE(written, written.error().message);
+      out.push_back(toml_quoted((folder / name).string()));
+    }
+    return out;
+  }();
+  return names;
+}
+
 struct full_key {
   std::string name;
   key_type type;
@@ -164,6 +187,8 @@ std::vector<full_key> all_keys() {
 }
 
 std::vector<std::string> samples_of(const full_key &key) {
+  if (key.name == "cost.model")
+    return model_samples();
   const auto found = text_samples.find(key.name);
   return found == text_samples.end() ? std::visit(samples{}, key.type) : found->second;
 }
@@ -231,6 +256,7 @@ BOOST_AUTO_TEST_CASE(what_is_printed_loads_as_the_same_config) {
 BOOST_AUTO_TEST_CASE(processes_agree_on_every_key_but_those_of_their_own_host_and_size) {
   const std::set<std::string> own{"state",
                                   "source.path",
+                                  "cost.model",
                                   "assembler.instances",
                                   "scorer.instances",
                                   "packer.instances",

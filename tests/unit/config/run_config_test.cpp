@@ -5,6 +5,9 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include "runtime/file.hpp"
+#include "tests/support/temporary_folder.hpp"
+
 using namespace millrace;
 
 namespace {
@@ -287,6 +290,39 @@ BOOST_AUTO_TEST_CASE(the_digest_follows_every_change) {
   BOOST_TEST(digest({}) == digest({"scorer.instances=1"}));
   BOOST_TEST(digest({}) != digest({"scorer.instances=2"}));
   BOOST_TEST(digest({}) != digest({"env.math.group_size=2"}));
+}
+
+BOOST_AUTO_TEST_CASE(a_models_config_makes_the_costs) {
+  const test::temporary_folder folder;
+  const auto file = folder / "config.json";
+  BOOST_REQUIRE(write_file_atomically(
+      file, R"({"hidden_size": 1, "num_hidden_layers": 1, "num_attention_heads": 1,
+                "intermediate_size": 1, "vocab_size": 1})"));
+  const auto model = "cost.model=" + file.string();
+  const auto config = load(base, {model}).value();
+  BOOST_TEST(config.plan.cost.linear == 18); // projections 8, itself 2, block 6, output 2
+  BOOST_TEST(config.plan.cost.quadratic == 2);
+  BOOST_TEST(
+      shared_config_digest(config).hex() ==
+      shared_config_digest(load(base, {"cost.linear=18", "cost.quadratic=2"}).value()).hex());
+  BOOST_TEST(refusal(base, {model, "cost.linear=17"}) ==
+             "cost.linear in --set: 17, and cost.model makes it 18: leave one out\n");
+  BOOST_TEST(refusal(base + "cost.quadratic = 1\n", {model}) ==
+             "cost.quadratic in dir/run.toml:3: 1, and cost.model makes it 2: leave one out\n");
+  BOOST_TEST(load(base, {model, "cost.linear=18"}).has_value());
+  BOOST_REQUIRE(write_file_atomically(file, std::string_view("{}")));
+  BOOST_TEST(refusal(base, {model}) ==
+             "cost.model: " + file.string() + ": num_hidden_layers: it is missing\n");
+}
+
+BOOST_AUTO_TEST_CASE(the_gibberish_filter_wants_the_models_vocabulary) {
+  const std::string on = base + "env.math.filter.gibberish.action = \"count\"\n";
+  BOOST_TEST(refusal(on) == "dir/run.toml: env.math.filter.gibberish measures against the model's "
+                            "vocabulary: set vocab_size\n");
+  BOOST_TEST(refusal(on, {"vocab_size=100000"}) ==
+             "dir/run.toml: env.math.filter.gibberish.token_id_threshold = 100000 is not below "
+             "vocab_size = 100000: no token has an id above it\n");
+  BOOST_TEST(load(on, {"vocab_size=100001"}).has_value());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -3,6 +3,7 @@
 
 #include <sys/mman.h>
 
+#include <cstring>
 #include <random>
 
 #include "actors/packer/gather.hpp"
@@ -279,6 +280,35 @@ BOOST_AUTO_TEST_CASE(experts_on_some_samples_only_are_refused) {
   routed.trace.views[1].routed_experts = more.view(5);
   BOOST_TEST(message_of(gather(bin{.samples = {routed.sample}})).find("another dtype") !=
              std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(kept_tokens_follow_their_tokens_and_never_keep_a_sample_out_of_a_bin) {
+  const auto ints = [](const std::vector<std::int32_t> &values) {
+    const auto bytes = std::as_bytes(std::span(values));
+    return made_array{"", dtype::int32, {values.size()}, {bytes.begin(), bytes.end()}};
+  };
+  const auto values_of = [](const array_tensor &tensor) {
+    std::vector<std::int32_t> out(tensor.bytes.size() / sizeof(std::int32_t));
+    std::memcpy(out.data(), tensor.bytes.values().data(), tensor.bytes.size());
+    return out;
+  };
+  const chat plain(1, 1, 2);
+  chat top_k(2, 3, 4); // one token is cut off
+  const auto counts = ints({2, 1, 3});
+  const auto ids = ints({50, 51, 60, 70, 71, 72});
+  top_k.trace.views[1].kept_counts = counts.view(1);
+  top_k.trace.views[1].kept_ids = ids.view(2);
+  const auto tensors = tensors_of(bin{.padding = 1, .samples = {plain.sample, top_k.sample}});
+  BOOST_TEST(values_of(tensors.kept_counts) == (std::vector<std::int32_t>{0, 0, 0, 0, 2, 1, 0}),
+             boost::test_tools::per_element());
+  BOOST_TEST(values_of(tensors.kept_ids) == (std::vector<std::int32_t>{50, 51, 60}),
+             boost::test_tools::per_element());
+  BOOST_TEST(!tensors_of(bin{.samples = {plain.sample}}).kept_counts.has_value());
+
+  const auto fewer = ints({2, 1});
+  top_k.trace.views[1].kept_counts = fewer.view(2);
+  BOOST_TEST(message_of(gather(bin{.samples = {plain.sample, top_k.sample}})) ==
+             "step 0, rank 0, micro batch 0: sample 1: kept_counts has 2 values for 3 token ids");
 }
 
 BOOST_AUTO_TEST_CASE(images_with_other_names_or_missing_rows_are_refused) {

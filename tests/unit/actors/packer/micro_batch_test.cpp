@@ -35,6 +35,9 @@ struct parts_of_batch {
   std::vector<std::uint64_t> image_shape = {2, 2};
   std::vector<std::string> image_names = {"a", "b"};
   std::size_t origins = 2;
+  std::vector<std::int32_t> kept_counts = {0, 2, 1, 0, 0};
+  std::vector<std::int32_t> kept_ids = {4, 5, 6};
+  bool has_kept_ids = true;
 
   message encode() const {
     flatbuffers::FlatBufferBuilder builder;
@@ -51,6 +54,8 @@ struct parts_of_batch {
     std::vector<flatbuffers::Offset<wire::Array>> images;
     for (const auto &name : image_names)
       images.push_back(array(builder, parts, name, image_shape));
+    const auto counts = array(builder, parts, kept_counts);
+    const auto kept = has_kept_ids ? array(builder, parts, kept_ids) : 0;
     const auto ids_at = builder.CreateVector(input_ids);
     const auto flags_at = builder.CreateVector(flags);
     const auto lengths_at = builder.CreateVector(lengths);
@@ -61,13 +66,21 @@ struct parts_of_batch {
     const auto origins_at =
         builder.CreateVectorOfStructs(std::vector<wire::Origin>(origins, wire::Origin()));
     parts.front() = finish_body<wire::MicroBatch>(
-        builder, wire::CreateMicroBatch(builder, 1, 2, 3, dummy, ids_at, flags_at, lengths_at,
-                                        envs_at, names_at, padding, logprobs, temperatures, 0, 0,
-                                        rl, 0, 0, types_at, experts, images_at, origins_at));
+        builder,
+        wire::CreateMicroBatch(builder, 1, 2, 3, dummy, ids_at, flags_at, lengths_at, envs_at,
+                               names_at, padding, logprobs, temperatures, 0, 0, rl, 0, 0, types_at,
+                               experts, images_at, origins_at, counts, kept));
     return parts;
   }
 
 private:
+  static flatbuffers::Offset<wire::Array> array(flatbuffers::FlatBufferBuilder &builder,
+                                                message &parts,
+                                                const std::vector<std::int32_t> &values) {
+    const std::vector<std::uint64_t> shape{values.size()};
+    return add_array(builder, parts, "", dtype::int32, shape,
+                     frame::copy_of(std::as_bytes(std::span(values))));
+  }
   static flatbuffers::Offset<wire::Array> array(flatbuffers::FlatBufferBuilder &builder,
                                                 message &parts, const std::string &name,
                                                 const std::vector<std::uint64_t> &shape) {
@@ -133,6 +146,20 @@ BOOST_AUTO_TEST_CASE(streams_whose_encodings_and_values_do_not_fit_are_refused) 
   BOOST_TEST(refused([](auto &b) { b.encodings = {1, 5}; }, "unknown encoding 5"));
   BOOST_TEST(refused([](auto &b) { b.weights = {}; }, "rl_weights has 0"));
   BOOST_TEST(refused([](auto &b) { b.has_logprobs = false; }, "absent"));
+}
+
+BOOST_AUTO_TEST_CASE(kept_tokens_whose_counts_do_not_fit_are_refused) {
+  BOOST_TEST(refused([](auto &b) { b.kept_counts.pop_back(); }, "kept_counts has 4 values for 5"));
+  BOOST_TEST(refused([](auto &b) { b.kept_ids.pop_back(); }, "kept_ids has 2 values"));
+  BOOST_TEST(refused([](auto &b) { b.kept_counts = {0, 4, -1, 0, 0}; }, "kept_counts[2] is -1"));
+  BOOST_TEST(refused([](auto &b) { b.has_kept_ids = false; }, "without kept_ids"));
+  const auto nothing = [](auto &b) {
+    b.expert_shape = {5, 1, 1}; // 8 bytes with padding
+    b.kept_counts = {0, 5, 0, 0, 0};
+    b.kept_ids = {1, 2, 3, 4, 5}; // 20 bytes; counts have 32
+  };
+  BOOST_TEST(refusal(nothing, {.tensor_bytes = 32}) == "accepted");
+  BOOST_TEST(refusal(nothing, {.tensor_bytes = 31}).find("kept_counts") != std::string::npos);
 }
 
 BOOST_AUTO_TEST_CASE(names_types_and_origins_that_do_not_fit_are_refused) {

@@ -23,7 +23,7 @@ frame_data ended(frame_data data, wire::EpisodeStatus status) {
 struct scored {
   explicit scored(const std::vector<frame_data> &episodes, const env_config &config = {})
       : group([&] {
-          const auto header = header_of(group_of(episodes), 100);
+          const auto header = header_of(group_of(episodes), 100, rules_of(config.filter, 150'000));
           return make_ready_group(header.bytes(), annotate(header, config, {}).value().annotations,
                                   100)
               .value();
@@ -77,6 +77,53 @@ BOOST_AUTO_TEST_CASE(a_uniform_group_is_pruned_or_with_a_gate_gated) {
   gate.gate = {0.0, 0.0};
   BOOST_TEST(
       (scored({episode("a", 1), episode("b", 1)}, gate).states()[1] == episode_state::gated));
+}
+
+env_config dropping_repetition(filter_action action) {
+  env_config config;
+  config.filter.repetition = {action, 3, 0.99};
+  return config;
+}
+
+frame_data looping(const std::string &id, double reward) {
+  auto out = episode(id, reward);
+  out.nodes[1].logprobs = {-0.001F, -0.001F, -0.001F};
+  return out;
+}
+
+BOOST_AUTO_TEST_CASE(an_episode_whose_trace_a_filter_drops_is_filtered) {
+  scored some({looping("a", 1), episode("b", 0)}, dropping_repetition(filter_action::drop));
+  some.pack();
+  BOOST_TEST((some.states() == std::vector{episode_state::filtered, episode_state::trained}));
+  ledger book;
+  book.add(some.entry());
+  BOOST_TEST(book.samples[static_cast<std::size_t>(episode_state::filtered)].samples == 1U);
+  BOOST_TEST(book.samples[static_cast<std::size_t>(episode_state::filtered)].tokens == 6U);
+  BOOST_TEST(book.repetition == 1U);
+  BOOST_TEST(book.gibberish == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(a_trace_that_is_only_counted_trains) {
+  scored some({looping("a", 1), episode("b", 0)}, dropping_repetition(filter_action::count));
+  some.pack();
+  BOOST_TEST((some.states() == std::vector(2, episode_state::trained)));
+  BOOST_TEST(some.entry().repetition == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(pruned_and_gated_come_before_filtered) {
+  auto config = dropping_repetition(filter_action::drop);
+  const std::vector uniform{looping("a", 1), episode("b", 1)};
+  BOOST_TEST((scored(uniform, config).states()[0] == episode_state::pruned));
+  config.gate = {0.0, 0.0};
+  BOOST_TEST((scored(uniform, config).states()[0] == episode_state::gated));
+}
+
+BOOST_AUTO_TEST_CASE(one_trained_trace_makes_an_episode_trained_whatever_is_filtered) {
+  auto both = episode("a", 1);
+  add_trace(both, 0.5, looping("x", 0).nodes);
+  scored some({both, episode("b", 0)}, dropping_repetition(filter_action::drop));
+  some.pack();
+  BOOST_TEST((some.states()[0] == episode_state::trained));
 }
 
 BOOST_AUTO_TEST_CASE(what_no_step_has_taken_is_held) {

@@ -239,6 +239,29 @@ BOOST_AUTO_TEST_CASE(an_unknown_algorithm_is_an_error) {
   BOOST_TEST((found.error().code == errc::bad_config));
 }
 
+BOOST_AUTO_TEST_CASE(what_a_filter_drops_is_not_kept_and_still_counts_in_the_baseline) {
+  auto loops = plain("a", 1);
+  loops.nodes[1].logprobs = {-0.001F, -0.001F};
+  filter_rules rules;
+  rules.repetition = filter_rules::certain_run{2, -0.01F};
+  const auto header = header_of(group_of({loops, plain("b", 0)}), no_cut, rules);
+  env_config config;
+  config.filter.repetition.action = filter_action::count;
+  BOOST_TEST(kept_samples(annotations_of(header, config)) == 2U);
+  config.filter.repetition.action = filter_action::drop;
+  const auto annotations = annotations_of(header, config);
+  BOOST_TEST(advantages_of(annotations) == (std::vector<float>{0.5F, -0.5F}),
+             boost::test_tools::per_element());
+  BOOST_TEST(!sample_of(annotations, 0).kept());
+  BOOST_TEST(sample_of(annotations, 0).filtered());
+  BOOST_TEST(sample_of(annotations, 1).kept());
+  BOOST_TEST(!sample_of(annotations, 1).filtered());
+  // Another filter's find is none of this one's business.
+  config.filter.repetition.action = filter_action::off;
+  config.filter.gibberish.action = filter_action::drop;
+  BOOST_TEST(kept_samples(annotations_of(header, config)) == 2U);
+}
+
 BOOST_AUTO_TEST_CASE(the_same_header_gives_the_same_bytes) {
   const auto header = header_of({plain("a", 1), plain("b", 0.1), plain("c", 0.7)});
   BOOST_TEST(std::ranges::equal(annotate(header, {}, {})->annotations.bytes(),
