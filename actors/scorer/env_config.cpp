@@ -36,6 +36,7 @@ constexpr std::array options{
     option{"echo.roles", "echo", "", MILLRACE_SAME(echo.roles)},
     option{"teacher.endpoint", "opd", "opsd", MILLRACE_SAME(teacher.endpoint)},
     option{"teacher.model", "opd", "opsd", MILLRACE_SAME(teacher.model)},
+    option{"reference", "opd", "opsd", MILLRACE_SAME(reference)},
 };
 
 #undef MILLRACE_SAME

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "actors/assembler/filter_config.hpp"
+#include "actors/scorer/reference_config.hpp"
 #include "runtime/result.hpp"
 
 namespace millrace {
@@ -61,15 +62,6 @@ struct echo_config {
   /// come after a sampled one. Range: 0 to 1e6. Default: none, which echo refuses. Larger: the
   /// model learns more of what the environment says, and less of what earns rewards.
   std::map<std::string, double> roles;
-};
-
-/// The model server whose logprobs opd and opsd train towards. Config keys: env.NAME.teacher.*.
-struct teacher_config {
-  /// "http://10.0.0.7:8000". opd: of the teacher; opsd: of the live policy. Default: none, which
-  /// both refuse.
-  std::string endpoint;
-  /// Name of the model there. Default: empty, whichever the server has.
-  std::string model;
 };
 
 /// What a failed episode (errored, cancelled, rejected) means for its group.
@@ -129,7 +121,12 @@ struct env_config {
 
   echo_config echo;
 
-  teacher_config teacher;
+  /// For opd and opsd. Key: teacher.*. The model server whose logprobs they train towards: opd: of a
+  /// teacher; opsd: of the live policy.
+  model_server teacher;
+
+  /// For opd and opsd. Key: reference.*.
+  reference_limits reference;
 
   /// Sampling temperature of the policy, on every token of a sample. Range: 1e-6 to 1e4.
   /// Default: 1. Wrong: the trainer's logprobs do not fit those of the sampler.

@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "actors/graph/branches.hpp"
+#include "actors/scorer/reference.hpp"
 #include "actors/scorer/verdict.hpp"
 #include "runtime/json_out.hpp"
 #include "schema/episode.hpp"
@@ -50,7 +51,7 @@ status prompt_maker::add_all() const {
     return fail(errc::conflict, "the header's episode '{}' with {} traces got the bytes of '{}'",
                 text_of(header_.id()), count, episode_.id());
   for (std::uint32_t t = 0; t < count; ++t)
-    if (is_eligible(*header_.traces()->Get(t)))
+    if (const auto &trace = *header_.traces()->Get(t); is_eligible(trace) && lacks_reference(trace))
       MILLRACE_TRY(add_trace(t));
   return {};
 }
@@ -117,7 +118,7 @@ std::vector<std::uint32_t> reference_episodes(const wire::GroupHeader &group) {
     const auto &episode = *group.episodes()->Get(e);
     const auto *traces = episode.traces();
     if (is_scored(episode) && traces != nullptr &&
-        std::any_of(traces->begin(), traces->end(), [](const auto *t) { return is_eligible(*t); }))
+        std::any_of(traces->begin(), traces->end(), [](const auto *t) { return is_eligible(*t) && lacks_reference(*t); }))
       out.push_back(e);
   }
   return out;

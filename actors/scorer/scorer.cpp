@@ -14,9 +14,15 @@ scorer::scorer(caf::actor_config &config, const actor_context &context, std::str
     : stage_actor(config, context, std::move(name)), settings_(std::move(settings)),
       peers_(std::move(peers)), counters_(std::move(counters)) {}
 
+void scorer::on_exit() {
+  waiting_.clear();
+  clients_.clear(); // they call nobody any more
+}
+
 caf::behavior scorer::make_behavior() {
   return {on(&scorer::score), on(&scorer::take_turn), on(&scorer::take_hello),
-          on(&scorer::take_down), on(&scorer::finish)};
+          on(&scorer::take_down), on(&scorer::take_episodes), on(&scorer::take_reference),
+          on(&scorer::finish)};
 }
 
 void scorer::score(const group_complete &in) {
@@ -30,7 +36,8 @@ void scorer::score(const group_complete &in) {
     return;
   waiting_group group{in, std::move(*header), &env};
   const auto needs = needs_of(env);
-  if (needs == score_needs::nothing) {
+  if (needs == score_needs::nothing ||
+      (needs == score_needs::reference && reference_episodes(*group.header).empty())) {
     answer(group, std::nullopt);
     return;
   }
@@ -71,21 +78,25 @@ void scorer::take_hello(const planner_hello &in) {
 
 /// One that is not known here has been asked of another meanwhile.
 void scorer::take_turn(const score_turn &in) {
-  const auto found = waiting_.extract(in.group);
-  if (found && !in.scored) {
-    answer_link once;
-    if (in.number != 0)
-      once = {found.mapped().key, in.number, in.state, {}};
-    answer(found.mapped(), std::move(once));
+  const auto found = waiting_.find(in.group);
+  if (found != waiting_.end() && in.scored) {
+    waiting_.erase(found);
+  } else if (found != waiting_.end() && found->second.key.empty()) {
+    queue_.push_back(in.group);
+    begin_asking();
+  } else if (found != waiting_.end()) {
+    const auto group = waiting_.extract(found);
+    answer(group.mapped(), answer_link{group.mapped().key, in.number, in.state, {}});
   }
   show_wait();
   leave_if_idle();
 }
 
 /// @param once names the state that it rests on; it gets the one afterwards.
-void scorer::answer(const waiting_group &group, std::optional<answer_link> once) {
+void scorer::answer(const waiting_group &group, std::optional<answer_link> once,
+                    const reference_logprobs *reference) {
   const auto &in = group.in;
-  answer_inputs inputs;
+  answer_inputs inputs{.reference = reference};
   if (once)
     inputs.state = once->before;
   auto found = [&] {
@@ -136,6 +147,10 @@ void scorer::leave_if_idle() {
 void scorer::show_wait() {
   if (waiting_.empty())
     counters_->waits->clear(name());
+  else if (!jobs_.empty())
+    counters_->waits->set(name(), fmt::format("reference of {}", jobs_.begin()->second.ordinal),
+                          fmt::format("the reference logprobs of {} groups", waiting_.size()),
+                          "a model server");
   else
     counters_->waits->set(
         name(), fmt::format("turn of {}", waiting_.begin()->first.ordinal),
