@@ -256,13 +256,23 @@ struct bin_group {
   peer assembler;
 };
 
+/// Who speaks as the planner: of one folder, the highest epoch leads. Epochs of different folders
+/// have nothing to do with each other. What binds others to a folder: docs/recovery.md, "Claims,
+/// epochs, generations".
+struct planner_claim {
+  digest128 folder;        ///< names its state folder; made when the folder was
+  std::uint64_t epoch = 0; ///< rises with its starts in that folder and its trainer jobs, from 1
+
+  auto operator<=>(const planner_claim &) const = default;
+};
+
 /// From the planner to a packer: gather this micro batch and send it to `feeder`.
 struct pack_bin {
   frame plan;                    ///< BinPlan
   std::vector<bin_group> groups; ///< in the order of BinPlan.groups
   peer feeder;
   std::uint64_t source_bytes = 0; ///< of the episodes that must be fetched for it, at most
-  std::uint64_t epoch = 0;        ///< of the planner
+  planner_claim claim = {};
 };
 
 /// From a packer to itself: all episodes of bin `job` are here.
@@ -280,7 +290,7 @@ struct bin_ref {
   std::uint64_t step = 0;
   std::uint32_t rank = 0;
   std::uint32_t index = 0;
-  std::uint64_t epoch = 0; ///< of the planner that cut the step
+  planner_claim claim = {}; ///< of the planner that cut the step
 
   auto operator<=>(const bin_ref &) const = default;
 };
@@ -315,7 +325,7 @@ struct micro_batch_taken {
 struct stage_step {
   std::uint64_t step;
   std::uint32_t micro_batches;
-  std::uint64_t epoch = 0; ///< of the planner
+  planner_claim claim = {};
 };
 
 /// From a feeder to the planner: all micro batches of the step are here and verified.
@@ -331,7 +341,7 @@ struct step_staged {
 struct commit_step {
   std::uint64_t step;
   digest128 step_digest;
-  std::uint64_t epoch = 0; ///< of the planner; words of a lower one than is known are late
+  planner_claim claim = {}; ///< as in all that a planner tells ranks: of a lower one it is late
 };
 
 /// From a feeder to the trainer of its rank: a committed step. Steps come in order.
@@ -361,14 +371,6 @@ struct step_trained {
   std::uint64_t step;
   std::uint32_t rank;
   component_totals totals;
-};
-
-/// Who speaks as the planner. Others obey the highest epoch of the folder that they have met first.
-struct planner_claim {
-  digest128 folder;        ///< names its state folder; made when the folder was
-  std::uint64_t epoch = 0; ///< its start in that folder, from 1
-
-  auto operator<=>(const planner_claim &) const = default;
 };
 
 /// From a planner to everyone that it works with, first of all. A reader answers with what it
@@ -409,6 +411,9 @@ struct rank_state {
   std::vector<step_digest_of> committed{};
   std::vector<step_totals> trained{}; ///< of those
   std::uint64_t saved = 0;            ///< its last checkpoint
+  /// The last step that its trainer holds, from a checkpoint or since. What the log calls trained
+  /// may lie beyond it: an earlier job has trained that.
+  std::uint64_t trained_to = 0;
 };
 
 /// From the planner to every feeder, control: all ranks are there and stand at the same step. They
@@ -416,6 +421,7 @@ struct rank_state {
 struct begin_generation {
   std::uint64_t generation = 0;
   std::uint64_t next = 0;
+  planner_claim claim = {};
 };
 
 /// From the planner to the feeders of a job of which a rank is lost, control: their processes end
@@ -423,12 +429,14 @@ struct begin_generation {
 struct end_generation {
   std::uint64_t generation = 0;
   std::string why; ///< for people
+  planner_claim claim = {};
 };
 
 /// From the planner to a feeder, control: the log has it.
 struct steps_recorded {
   std::uint64_t trained = 0; ///< all up to it
   std::uint64_t durable = 0; ///< all up to it: older checkpoints are not needed
+  planner_claim claim = {};
 };
 
 /// From a trainer to its feeder, and from there to the planner, control: a checkpoint of this rank
@@ -442,6 +450,7 @@ struct checkpoint_saved {
 /// one; what no checkpoint holds is to be saved.
 struct finish_training {
   std::uint64_t step = 0; ///< the last one
+  planner_claim claim = {};
 };
 
 /// From a feeder to its trainer: go back to what a checkpoint holds; 0: begin anew. Answered by
@@ -449,6 +458,7 @@ struct finish_training {
 struct load_checkpoint {
   std::uint64_t step = 0;
   peer feeder = {};
+  digest128 folder = {}; ///< the planner's: a checkpoint of another one is not loaded
 };
 struct checkpoint_loaded {
   std::uint64_t step = 0; ///< the last step that it holds
@@ -458,6 +468,7 @@ struct checkpoint_loaded {
 struct begin_training {
   std::uint64_t generation = 0;
   peer feeder = {};
+  digest128 folder = {}; ///< the planner's; stands in the checkpoints
 };
 
 /// From the process's node to those of its actors that work with this role: take it into use.

@@ -137,7 +137,8 @@ private:
                             .ranks = config_.plan.ranks,
                             .sync = config_.recovery.sync ? file_sync::on : file_sync::off},
             .checkpoint_every = config_.trainer.checkpoint_every,
-            .restarts = config_.recovery.wait_s > 0};
+            .restarts = config_.recovery.wait_s > 0,
+            .breaker = parts_.breaker};
   }
 
   actor_stage &stage(std::string_view name) {
@@ -240,6 +241,7 @@ bool works_with(role who, role whom) noexcept {
 
 bool hears_of_loss(role who, role whom) noexcept {
   return works_with(who, whom) || (who == role::trainer && whom == role::packer) ||
+         (who == role::packer && whom == role::trainer) ||
          (who == role::assembler && whom == role::env_reader) ||
          (who == role::scorer && whom == role::assembler);
 }

@@ -41,6 +41,8 @@ struct pipeline_parts {
   std::function<rank_join(std::uint32_t rank)> join;
   std::function<void(const rank_notice &)> noticed;
   std::function<std::vector<rank_notice>()> told;
+  /// Ends the waits of trainers for each other.
+  std::shared_ptr<collective_breaker> breaker = std::make_shared<collective_breaker>();
   std::unique_ptr<run_log> log; ///< where the planner is; it takes it
 };
 

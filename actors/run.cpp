@@ -70,9 +70,12 @@ result<std::filesystem::path> recording_of(const source_config &source, const st
   return path;
 }
 
-/// Actors that hang would keep the process for ever: say why it ends and who they are, and go.
-void end_actors(caf::scoped_actor &self, const pipeline &actors, const run_state &state,
-                std::ostream &out) {
+/// After a failure trainers wait for ranks that do not come any more: that ends first. Actors that
+/// hang would keep the process for ever: say why it ends and who they are, and go.
+void end_actors(caf::scoped_actor &self, const pipeline &actors, collective_breaker &ranks,
+                const run_state &state, std::ostream &out) {
+  if (state.failure)
+    ranks.break_all(state.failure->message);
   const auto deadline = state.wants_restart() ? restart_deadline : shutdown_deadline;
   const auto alive = shut_down(actors.stages, self, clock::now() + deadline);
   if (alive.empty())
@@ -109,7 +112,10 @@ run_identity identity_of(const run_config &config, const process_options &proces
           source.path.empty() ? fmt::format("preset {}, scale {}, seed {}", source.preset,
                                             source.scale, source.seed)
                               : source.path.string(),
-          process.program, process.config_digest, config.plan.ranks};
+          process.program,
+          process.config_digest,
+          config.plan.ranks,
+          process.settings};
 }
 
 std::string resumed_line(const run_history &log, const std::filesystem::path &state) {
@@ -159,6 +165,10 @@ public:
       mine.prefix = fmt::format("generation {}", generation);
       return join_gloo(mine, relay->store());
     };
+  }
+  /// Nobody comes any more.
+  std::function<void(std::string_view)> end() const {
+    return [relay = relay_](std::string_view reason) { relay->abort(reason); };
   }
   std::function<void(const rank_notice &)> ear() const {
     return [relay = relay_](const rank_notice &in) { relay->deliver(in.key, in.value); };
@@ -260,6 +270,7 @@ result<process_staff> start(caf::actor_system &system, const caf::actor &supervi
   const auto &context = parts.stages.context;
   const rendezvous ranks(config, office, host_of(office->endpoint()));
   parts.stages.join = [&](std::uint32_t rank) { return ranks.join(rank); };
+  parts.stages.breaker->on_break(ranks.end());
   parts.stages.noticed = ranks.ear();
   parts.stages.told = ranks.told();
   auto started =
@@ -422,7 +433,7 @@ status run_with(caf::actor_system &system, signal_guard &signals,
                                              : 2 * config.link.limits().timeout,
              .can_drain = parts.can_drain()},
             watch(parts, office->endpoint(), directory_key, heard));
-  end_actors(self, stages, heard, out);
+  end_actors(self, stages, *parts.stages.breaker, heard, out);
   if (parts.reads() && !heard.failure)
     if (auto counted = complete_sources(heard.sources, parts.stages.recording); !counted)
       heard.fail_with(std::move(counted).error());
@@ -484,6 +495,7 @@ run_summary summarise(const process_parts &parts, const run_state &heard, const 
   summary.unnamed_bytes = counters.unnamed_bytes;
   if (!heard.all_received)
     hold_the_rest(summary);
+  summary.differences = differences_of(summary, heard.all_received, counters.surplus);
   summary.steps = heard.steps;
   summary.grid_hash = heard.grid_hash;
   summary.counters = all.counters;

@@ -31,6 +31,7 @@ struct process_options {
   /// It is the whole run: its only socket is one for tools, in the state folder.
   bool alone = false;
   std::string config_digest;           ///< what all processes must agree on, hex
+  std::string settings;                ///< the same as text, a line "key = value" for each
   std::string program;                 ///< version
   std::filesystem::path endpoint_file; ///< gets the endpoint, once bound; empty: none
 };
@@ -47,7 +48,8 @@ result<std::optional<run_summary>> run_process(const run_config &config,
                                                const process_options &process,
                                                const run_options &options, std::ostream &out);
 
-/// All stages of a run in one process. config_digest and program are the caller's to fill in.
+/// All stages of a run in one process. config_digest, settings and program are the caller's to fill
+/// in.
 process_options whole_run(const run_config &config);
 
 } // namespace millrace

@@ -10,6 +10,8 @@ namespace millrace {
 
 namespace {
 
+constexpr std::size_t most_differences = 5;
+
 struct named_stage {
   std::string_view name;
   const stage_meter &meter;
@@ -57,6 +59,9 @@ void print_ledger(const run_summary &summary, std::ostream &out) {
   out << fmt::format("{:<16}{:>10}", "all", entries.total());
   out << fmt::format("   of {} in the source: {}\n", summary.source_episodes(),
                      summary.balanced() ? "balanced" : "DOES NOT BALANCE");
+  for (const auto &[group, counted, expected] : summary.differences)
+    out << fmt::format("group {} has {} episodes in the ledger, and {} in the source\n", group,
+                       counted, expected);
   if (entries.cut_tokens > 0)
     out << fmt::format("{} tokens were cut off at seq_len\n", entries.cut_tokens);
   if (entries.gibberish + entries.repetition > 0)
@@ -183,7 +188,7 @@ json::tree json_of(const step_report &step) {
 } // namespace
 
 bool run_summary::balanced() const noexcept {
-  return entries.total() + too_late == source_episodes();
+  return entries.total() + too_late == source_episodes() && differences.empty();
 }
 
 std::uint64_t count_too_late(const recording_counts &source, const ledger &entries) {
@@ -197,6 +202,17 @@ std::uint64_t count_too_late(const recording_counts &source, const ledger &entri
 
 bool run_summary::ok() const noexcept {
   return balanced() && interrupted.empty() && (damage_allowed || damage.empty());
+}
+
+std::vector<group_difference> differences_of(const run_summary &summary, bool all_received,
+                                             std::uint64_t surplus) {
+  // An episode without an end, or that does not parse, stands in no group of the index.
+  const bool is_exact =
+      all_received && surplus == 0 && summary.unparsed == 0 && summary.expected.unfinished == 0 &&
+      summary.too_late == 0;
+  if (!is_exact && summary.entries.total() + summary.too_late == summary.source_episodes())
+    return {};
+  return differing_groups(summary.entries, summary.expected, most_differences);
 }
 
 std::string line_of(const step_report &step) {
@@ -252,6 +268,9 @@ json::tree to_json(const run_summary &summary) {
   out["peak_rss_bytes"] = summary.peak_rss_bytes;
   out["ledger"] = json_of(summary.entries);
   out["balanced"] = summary.balanced();
+  out["differences"] = json::tree::array();
+  for (const auto &[group, counted, expected] : summary.differences)
+    out["differences"].push_back({{"group", group}, {"counted", counted}, {"expected", expected}});
   json::tree samples = json::tree::object();
   for (std::size_t i = 0; i < episode_state_count; ++i)
     if (const auto &row = summary.entries.samples[i]; row.samples > 0)

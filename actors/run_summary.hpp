@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "actors/balance.hpp"
 #include "actors/interfaces.hpp"
 #include "actors/planner/ledger.hpp"
 #include "actors/run_counters.hpp"
@@ -24,6 +25,9 @@ struct run_summary {
 
   recording_counts expected; ///< counted without the pipeline
   ledger entries;
+  /// Groups that the ledger and the source count otherwise, the first of them. Empty, too, if it is
+  /// not known of single groups: see differences_of().
+  std::vector<group_difference> differences;
   std::uint64_t unparsed =
       0; ///< refused records that name an episode but do not parse: not in `expected`
   std::uint64_t duplicates = 0;
@@ -57,6 +61,12 @@ struct run_summary {
 
 /// Episodes that groups closed by their deadline have in the source and not in the ledger.
 std::uint64_t count_too_late(const recording_counts &source, const ledger &entries);
+/// The groups to name: those that differ if every episode of the source could be counted by group,
+/// or if the totals do not agree.
+/// @param all_received every group of the source has reached the planner.
+/// @param surplus refused episodes that the ledger has in no group.
+std::vector<group_difference> differences_of(const run_summary &summary, bool all_received,
+                                             std::uint64_t surplus);
 
 /// Tables for a person: stages, steps in brief, the ledger, what is wrong.
 void print(const run_summary &summary, std::ostream &out);

@@ -285,13 +285,15 @@ std::string to_toml(const run_config &config) {
 
 digest128 config_digest(const run_config &config) { return digest_of(to_toml(config)); }
 
-digest128 shared_config_digest(const run_config &config) {
+std::string shared_toml(const run_config &config) {
   run_config shared = config;
   const run_config defaults;
   for (const auto &key : run_keys())
     if (std::find(own_keys.begin(), own_keys.end(), key.name) != own_keys.end())
       key.set(shared, key.get(defaults));
-  return config_digest(shared);
+  return to_toml(shared);
 }
+
+digest128 shared_config_digest(const run_config &config) { return digest_of(shared_toml(config)); }
 
 } // namespace millrace

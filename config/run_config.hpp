@@ -34,4 +34,7 @@ digest128 config_digest(const run_config &config);
 /// they meet.
 digest128 shared_config_digest(const run_config &config);
 
+/// What that is the digest of.
+std::string shared_toml(const run_config &config);
+
 } // namespace millrace

@@ -134,6 +134,7 @@ int actor_command(const actor_request &request) {
   process.name = process.directory ? "directory" : actors->front().name;
   process.actors = *std::move(actors);
   process.config_digest = shared_config_digest(*config).hex();
+  process.settings = shared_toml(*config);
   process.program = MILLRACE_VERSION;
   process.endpoint_file = request.endpoint_file;
   run_options options;

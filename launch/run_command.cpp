@@ -31,6 +31,7 @@ int run_command(const run_request &request) {
   options.schedule_seed = request.schedule_seed;
   auto process = whole_run(*config);
   process.config_digest = shared_config_digest(*config).hex();
+  process.settings = shared_toml(*config);
   process.program = MILLRACE_VERSION;
   if (request.schedule_seed != 0)
     std::cout << "schedule seed " << request.schedule_seed << '\n';

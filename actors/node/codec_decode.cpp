@@ -167,7 +167,7 @@ result<pack_bin> read(parcel_reader &in, const wire::PackBin &table) {
       });
   out.feeder = in.who(table.feeder(), "feeder");
   out.source_bytes = table.source_bytes();
-  out.epoch = table.epoch();
+  out.claim = in.claim(table.claim());
   return in.done(std::move(out));
 }
 
@@ -224,7 +224,7 @@ result<stage_step> read(parcel_reader &in, const wire::StageStep &table) {
   in.expect_parts(0);
   return in.done(stage_step{table.step(),
                             in.count(table.micro_batches(), "micro_batches", limits::list_entries),
-                            table.epoch()});
+                            in.claim(table.claim())});
 }
 
 result<step_staged> read(parcel_reader &in, const wire::StepStaged &table) {
@@ -243,7 +243,7 @@ result<commit_step> read(parcel_reader &in, const wire::CommitStep &table) {
   in.expect_parts(0);
   const auto *digest = in.required(table.step_digest(), "step_digest");
   return in.done(commit_step{table.step(), digest == nullptr ? digest128{} : digest_of(*digest),
-                             table.epoch()});
+                             in.claim(table.claim())});
 }
 
 result<rank_notice> read(parcel_reader &in, const wire::RankNotice &table) {
@@ -271,23 +271,17 @@ result<run_failed> read(parcel_reader &in, const wire::RunFailed &table) {
                              in.text(table.text(), "text", limits::text_bytes)}});
 }
 
-planner_claim claim_of(parcel_reader &in, const wire::PlannerClaim *given) {
-  const auto *claim = in.required(given, "claim");
-  const auto *folder = claim == nullptr ? nullptr : in.required(claim->folder(), "claim.folder");
-  return folder == nullptr ? planner_claim{} : planner_claim{digest_of(*folder), claim->epoch()};
-}
-
 result<planner_hello> read(parcel_reader &in, const wire::PlannerHello &table) {
   in.expect_parts(0);
   return in.done(
-      planner_hello{claim_of(in, table.claim()), table.durable(),
+      planner_hello{in.claim(table.claim()), table.durable(),
                     table.planner() == nullptr ? peer() : in.who(table.planner(), "planner")});
 }
 
 result<planner_refused> read(parcel_reader &in, const wire::PlannerRefused &table) {
   in.expect_parts(0);
-  return in.done(planner_refused{claim_of(in, table.claim()),
-                                 in.text(table.why(), "why", limits::text_bytes)});
+  return in.done(
+      planner_refused{in.claim(table.claim()), in.text(table.why(), "why", limits::text_bytes)});
 }
 
 result<rank_state> read(parcel_reader &in, const wire::RankState &table) {
@@ -302,23 +296,24 @@ result<rank_state> read(parcel_reader &in, const wire::RankState &table) {
         return step_totals{one->step(), {one->rl(), one->ce(), one->ref_kl()}};
       });
   out.saved = table.saved();
+  out.trained_to = table.trained_to();
   return in.done(std::move(out));
 }
 
 result<begin_generation> read(parcel_reader &in, const wire::BeginGeneration &table) {
   in.expect_parts(0);
-  return in.done(begin_generation{table.generation(), table.next()});
+  return in.done(begin_generation{table.generation(), table.next(), in.claim(table.claim())});
 }
 
 result<end_generation> read(parcel_reader &in, const wire::EndGeneration &table) {
   in.expect_parts(0);
-  return in.done(
-      end_generation{table.generation(), in.text(table.why(), "why", limits::text_bytes)});
+  return in.done(end_generation{table.generation(), in.text(table.why(), "why", limits::text_bytes),
+                                in.claim(table.claim())});
 }
 
 result<steps_recorded> read(parcel_reader &in, const wire::StepsRecorded &table) {
   in.expect_parts(0);
-  return in.done(steps_recorded{table.trained(), table.durable()});
+  return in.done(steps_recorded{table.trained(), table.durable(), in.claim(table.claim())});
 }
 
 result<checkpoint_saved> read(parcel_reader &in, const wire::CheckpointSaved &table) {
@@ -344,7 +339,7 @@ result<group_held> read(parcel_reader &in, const wire::GroupHeld &table) {
 
 result<finish_training> read(parcel_reader &in, const wire::FinishTraining &table) {
   in.expect_parts(0);
-  return in.done(finish_training{table.step()});
+  return in.done(finish_training{table.step(), in.claim(table.claim())});
 }
 
 result<score_wanted> read(parcel_reader &in, const wire::ScoreWanted &table) {

@@ -53,7 +53,9 @@ struct writer {
 
 wire::GroupPlace place_of(const group_ref &group) { return {group.ordinal, group.source}; }
 wire::PlannerMoment moment_of(const planner_moment &when) { return {when.epoch, when.number}; }
-wire::BinPlace place_of(const bin_ref &bin) { return {bin.step, bin.rank, bin.index, bin.epoch}; }
+wire::BinPlace place_of(const bin_ref &bin) {
+  return {bin.step, bin.rank, bin.index, bin.claim.epoch, digest_of(bin.claim.folder)};
+}
 
 auto write(writer &out, const frame_arrived &in) {
   const auto group = place_of(in.group);
@@ -137,6 +139,11 @@ auto write(writer &out, const groups_settled &in) {
   return wire::CreateGroupsSettled(out.builder, groups, in.for_good, &when);
 }
 
+Offset<wire::PlannerClaim> claim_of(writer &out, const planner_claim &in) {
+  const auto folder = digest_of(in.folder);
+  return wire::CreatePlannerClaim(out.builder, &folder, in.epoch);
+}
+
 auto write(writer &out, const pack_bin &in) {
   out.attach(in.plan);
   std::vector<Offset<wire::BinGroup>> groups;
@@ -149,7 +156,8 @@ auto write(writer &out, const pack_bin &in) {
   }
   const auto list = out.builder.CreateVector(groups);
   const auto feeder = out.id_of(in.feeder);
-  return wire::CreatePackBin(out.builder, list, feeder, in.source_bytes, in.epoch);
+  const auto claim = claim_of(out, in.claim);
+  return wire::CreatePackBin(out.builder, list, feeder, in.source_bytes, claim);
 }
 
 auto write(writer &out, const fetch_episodes &in) {
@@ -210,7 +218,8 @@ auto write(writer &out, const micro_batch_taken &in) {
 }
 
 auto write(writer &out, const stage_step &in) {
-  return wire::CreateStageStep(out.builder, in.step, in.micro_batches, in.epoch);
+  const auto claim = claim_of(out, in.claim);
+  return wire::CreateStageStep(out.builder, in.step, in.micro_batches, claim);
 }
 
 auto write(writer &out, const step_staged &in) {
@@ -224,7 +233,8 @@ auto write(writer &out, const step_staged &in) {
 
 auto write(writer &out, const commit_step &in) {
   const auto digest = digest_of(in.step_digest);
-  return wire::CreateCommitStep(out.builder, in.step, &digest, in.epoch);
+  const auto claim = claim_of(out, in.claim);
+  return wire::CreateCommitStep(out.builder, in.step, &digest, claim);
 }
 
 auto write(writer &out, const rank_notice &in) {
@@ -243,11 +253,6 @@ auto write(writer &out, const run_failed &in) {
   const auto who = out.text(in.who);
   const auto text = out.prose(in.what.message);
   return wire::CreateRunFailed(out.builder, who, static_cast<std::uint16_t>(in.what.code), text);
-}
-
-Offset<wire::PlannerClaim> claim_of(writer &out, const planner_claim &in) {
-  const auto folder = digest_of(in.folder);
-  return wire::CreatePlannerClaim(out.builder, &folder, in.epoch);
 }
 
 auto write(writer &out, const planner_hello &in) {
@@ -272,20 +277,23 @@ auto write(writer &out, const rank_state &in) {
   const auto committed_at = out.builder.CreateVectorOfStructs(committed);
   const auto trained_at = out.builder.CreateVectorOfStructs(trained);
   return wire::CreateRankState(out.builder, in.rank, in.epoch, in.generation, in.next, committed_at,
-                               trained_at, in.saved);
+                               trained_at, in.saved, in.trained_to);
 }
 
 auto write(writer &out, const begin_generation &in) {
-  return wire::CreateBeginGeneration(out.builder, in.generation, in.next);
+  const auto claim = claim_of(out, in.claim);
+  return wire::CreateBeginGeneration(out.builder, in.generation, in.next, claim);
 }
 
 auto write(writer &out, const end_generation &in) {
   const auto why = out.prose(in.why);
-  return wire::CreateEndGeneration(out.builder, in.generation, why);
+  const auto claim = claim_of(out, in.claim);
+  return wire::CreateEndGeneration(out.builder, in.generation, why, claim);
 }
 
 auto write(writer &out, const steps_recorded &in) {
-  return wire::CreateStepsRecorded(out.builder, in.trained, in.durable);
+  const auto claim = claim_of(out, in.claim);
+  return wire::CreateStepsRecorded(out.builder, in.trained, in.durable, claim);
 }
 
 auto write(writer &out, const checkpoint_saved &in) {
@@ -321,7 +329,8 @@ auto write(writer &out, const score_turn &in) {
 }
 
 auto write(writer &out, const finish_training &in) {
-  return wire::CreateFinishTraining(out.builder, in.step);
+  const auto claim = claim_of(out, in.claim);
+  return wire::CreateFinishTraining(out.builder, in.step, claim);
 }
 
 auto write(writer &out, const planner_progress &in) {

@@ -48,7 +48,16 @@ public:
 
   bin_ref bin(const wire::BinPlace *place) {
     const auto *in = required(place, "bin");
-    return in == nullptr ? bin_ref{} : bin_ref{in->step(), in->rank(), in->index(), in->epoch()};
+    return in == nullptr
+               ? bin_ref{}
+               : bin_ref{
+                     in->step(), in->rank(), in->index(), {digest_of(in->folder()), in->epoch()}};
+  }
+
+  planner_claim claim(const wire::PlannerClaim *given) {
+    const auto *in = required(given, "claim");
+    const auto *folder = in == nullptr ? nullptr : required(in->folder(), "claim.folder");
+    return folder == nullptr ? planner_claim{} : planner_claim{digest_of(*folder), in->epoch()};
   }
 
   std::shared_ptr<const group_info> info(const wire::GroupInfo *given) {

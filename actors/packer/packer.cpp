@@ -10,8 +10,8 @@ namespace millrace {
 
 namespace {
 
-bin_ref bin_of(const wire::BinPlan &plan, std::uint64_t epoch) {
-  return {plan.step(), plan.rank(), plan.index(), epoch};
+bin_ref bin_of(const wire::BinPlan &plan, const planner_claim &claim) {
+  return {plan.step(), plan.rank(), plan.index(), claim};
 }
 
 std::uint64_t size_of(const message &parts) {
@@ -29,18 +29,38 @@ packer::packer(caf::actor_config &config, const actor_context &context, packer_o
       supervisor_(std::move(supervisor)), counters_(std::move(counters)) {}
 
 caf::behavior packer::make_behavior() {
-  return {on(&packer::take_bin), on(&packer::store),     on(&packer::gather_bin),
-          on(&packer::give),     on(&packer::forget),    on(&packer::look_again),
-          on(&packer::finish),   on(&packer::take_hello)};
+  return {on(&packer::take_bin), on(&packer::store),      on(&packer::gather_bin),
+          on(&packer::give),     on(&packer::forget),     on(&packer::look_again),
+          on(&packer::finish),   on(&packer::take_hello), on(&packer::lose)};
 }
 
-void packer::take_hello(const planner_hello &in) { follow(in.claim.epoch); }
-
-/// What earlier planners, or this one for an earlier trainer job, wanted is wanted by nobody.
-void packer::follow(std::uint64_t epoch) {
-  if (epoch <= epoch_)
+void packer::take_hello(const planner_hello &in) {
+  if (follow(in.claim) || !in.planner)
     return;
-  epoch_ = epoch;
+  const auto why =
+      in.claim.folder == leader_.folder
+          ? fmt::format("fenced: epoch {} leads, this is {}", leader_.epoch, in.claim.epoch)
+          : fmt::format("another planner leads this run: folder {}, epoch {}", leader_.folder.hex(),
+                        leader_.epoch);
+  log::warn("{}: a planner is refused: {}", name(), why);
+  tell(in.planner, planner_refused{in.claim, why});
+}
+
+/// Whether it works for this planner now. Bins bind it to their folder; else it follows whoever
+/// comes. What earlier planners, or this one for an earlier trainer job, wanted is wanted by
+/// nobody.
+bool packer::follow(const planner_claim &claim) {
+  if (claim == leader_)
+    return true;
+  if (claim.folder == leader_.folder ? claim.epoch < leader_.epoch
+                                     : !jobs_.empty() || !gathered_.empty())
+    return false;
+  leader_ = claim;
+  drop_all();
+  return true;
+}
+
+void packer::drop_all() {
   for (const auto &[bin, work] : jobs_)
     stop_fetching(work);
   jobs_.clear();
@@ -50,15 +70,14 @@ void packer::follow(std::uint64_t epoch) {
 }
 
 void packer::take_bin(const pack_bin &in) {
-  follow(in.epoch);
-  if (in.epoch < epoch_)
+  if (!follow(in.claim))
     return;
   auto work = read_order(in);
   if (!work) {
     give_up(work.error());
     return;
   }
-  const auto bin = bin_of(*work->plan, in.epoch);
+  const auto bin = bin_of(*work->plan, in.claim);
   if (const auto here = gathered_.find(bin); here != gathered_.end()) {
     announce(bin, here->second);
     return;
@@ -235,6 +254,22 @@ void packer::give(const fetch_micro_batch &in) {
 
 void packer::forget(const micro_batch_taken &in) {
   gathered_.erase(in.bin);
+  begin_what_fits();
+  show_wait();
+  leave_if_idle();
+}
+
+/// What is for a rank that is gone will be fetched by nobody: its job is over.
+void packer::lose(const peer_down &in) {
+  if (in.what != role::trainer)
+    return;
+  std::erase_if(jobs_, [&](const auto &one) {
+    if (one.second.order.feeder != in.who)
+      return false;
+    stop_fetching(one.second);
+    return true;
+  });
+  std::erase_if(gathered_, [&](const auto &one) { return one.second.feeder == in.who; });
   begin_what_fits();
   show_wait();
   leave_if_idle();

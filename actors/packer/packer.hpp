@@ -27,7 +27,8 @@ struct packer_options {
 /// Bins begin in the order of their steps, as far as memory.limit allows; the first one always
 /// does, so that a bin larger than the limit still gets through. A bin that the planner sends again
 /// (its episodes have moved) replaces what was fetched for it. Bins of an earlier epoch are
-/// dropped: their step was thrown away.
+/// dropped: their step was thrown away. While it has bins of a planner it refuses those of other
+/// folders; without any it works for whoever comes.
 class packer : public stage_actor {
 public:
   packer(caf::actor_config &config, const actor_context &context, packer_options options,
@@ -63,7 +64,9 @@ private:
   void look_again(const look_for_room &);
   void finish(const drain &);
   void take_hello(const planner_hello &in);
-  void follow(std::uint64_t epoch);
+  bool follow(const planner_claim &claim);
+  void drop_all();
+  void lose(const peer_down &in);
 
   result<job> read_order(const pack_bin &in) const;
   void begin_what_fits();
@@ -83,8 +86,8 @@ private:
   std::uint64_t asked_bytes_ = 0;            ///< of their episodes
   std::map<bin_ref, gathered> gathered_;
   std::uint64_t last_number_ = 0;
-  std::uint64_t epoch_ = 0; ///< of the planner
-  bool looking_ = false;    ///< a look_for_room is on its way
+  planner_claim leader_; ///< whom it works for; epoch 0: nobody yet
+  bool looking_ = false; ///< a look_for_room is on its way
   bool draining_ = false;
 };
 

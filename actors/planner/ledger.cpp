@@ -181,8 +181,17 @@ log_group group_entry(const wire::GroupHeader &header, const wire::GroupAnnotati
   return out;
 }
 
+digest128 digest_of(const group_key &key) {
+  digest_writer out;
+  for (const auto *text : {&key.run, &key.env, &key.task, &key.group})
+    out.add_string(*text);
+  return out.finish();
+}
+
 void ledger::add(const log_group &group) {
   ++groups;
+  by_group.push_back({digest_of(group.key), group.ordinal, group.source,
+                      static_cast<std::uint32_t>(group.states.size())});
   for (auto state : group.states)
     ++episodes.at(state);
   for (const auto &one : group.samples) {

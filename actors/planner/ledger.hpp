@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/digest.hpp"
 #include "schema/body.hpp"
 #include "schema/episode_state.hpp"
 #include "schema/log_records.hpp"
@@ -47,6 +48,14 @@ struct ledger {
 
   std::array<std::uint64_t, episode_state_count> episodes{};
   std::array<sample_row, episode_state_count> samples{};
+  /// What it has of one group, small: a run may have millions.
+  struct group_row {
+    digest128 key; ///< digest_of its key
+    std::uint64_t ordinal = 0;
+    std::uint32_t source = 0;
+    std::uint32_t episodes = 0;
+  };
+
   std::uint64_t cut_tokens = 0; ///< cut off samples that were packed
   std::uint64_t groups = 0;
   std::uint64_t longest_stale = 0; ///< tokens of the longest sample that was too old
@@ -54,6 +63,7 @@ struct ledger {
   std::vector<std::pair<group_key, std::uint64_t>> overdue;
   std::uint64_t gibberish = 0; ///< traces in which that filter found something
   std::uint64_t repetition = 0;
+  std::vector<group_row> by_group; ///< in the order of add()
 
   std::uint64_t total() const noexcept;
   std::uint64_t &operator[](episode_state state) noexcept {
@@ -65,6 +75,9 @@ struct ledger {
 
   void add(const log_group &group);
 };
+
+/// Names a group in less space.
+digest128 digest_of(const group_key &key);
 
 /// What a group came to, for the log: the state of every episode and of every sample that its
 /// scorer listed. `why` stays empty.

@@ -17,7 +17,7 @@ bool waits_for_bytes(const live_step &step) {
 }
 
 void add_bins(live_step &step, const step_bins &bins, const std::vector<peer> &feeders,
-              std::uint64_t epoch) {
+              const planner_claim &claim) {
   std::vector<const ready_group *> groups;
   for (const auto &group : step.groups)
     groups.push_back(&group.scored);
@@ -26,11 +26,11 @@ void add_bins(live_step &step, const step_bins &bins, const std::vector<peer> &f
     for (std::uint32_t index = 0; index < bins.plan.ranks[rank].size(); ++index) {
       auto encoded = encode_bin(bins, groups, number, rank, index);
       step.plan.push_back({rank, index, {}, encoded.source_bytes, encoded.plan});
-      pack_bin job{std::move(encoded.plan), {}, feeders[rank], encoded.source_bytes, epoch};
+      pack_bin job{std::move(encoded.plan), {}, feeders[rank], encoded.source_bytes, claim};
       for (auto g : encoded.groups)
         job.groups.push_back({step.groups[g].ref, step.groups[g].scored.annotations->bytes(),
                               step.groups[g].assembler});
-      step.bins.emplace(bin_ref{number, rank, index, epoch}, bin_order{std::move(job), {}});
+      step.bins.emplace(bin_ref{number, rank, index, claim}, bin_order{std::move(job), {}});
     }
 }
 
@@ -52,14 +52,14 @@ result<std::size_t> find_group(const log_commit &record, const wire::GroupRef &r
 } // namespace
 
 status add_bins_again(live_step &step, const log_commit &record, const std::vector<peer> &feeders,
-                      std::uint64_t epoch) {
+                      const planner_claim &claim) {
   for (const auto &bin : record.bins) {
     if (!step.lacking.contains(bin.rank))
       continue;
     auto plan = parse<wire::BinPlan>(bin.plan);
     if (!plan)
       return tl::unexpected(std::move(plan).error());
-    pack_bin job{bin.plan, {}, feeders[bin.rank], bin.source_bytes, epoch};
+    pack_bin job{bin.plan, {}, feeders[bin.rank], bin.source_bytes, claim};
     if ((*plan)->groups() != nullptr)
       for (const auto *ref : *(*plan)->groups()) {
         const auto at = find_group(record, *ref);
@@ -70,7 +70,7 @@ status add_bins_again(live_step &step, const log_commit &record, const std::vect
         job.groups.push_back(
             {group, record.annotations[*at], known == step.places.end() ? peer() : known->second});
       }
-    step.bins.emplace(bin_ref{record.step, bin.rank, bin.index, epoch},
+    step.bins.emplace(bin_ref{record.step, bin.rank, bin.index, claim},
                       bin_order{std::move(job), {}});
   }
   return {};

@@ -45,12 +45,12 @@ bool waits_for_bytes(const live_step &step);
 
 /// A new step: its orders for packers, and what the log will say of them. `feeders` by rank.
 void add_bins(live_step &step, const step_bins &bins, const std::vector<peer> &feeders,
-              std::uint64_t epoch);
+              const planner_claim &claim);
 
 /// The orders for the ranks that lack a committed step. Errors: bad_format, bad_value if the record
 /// is not what a planner writes.
 status add_bins_again(live_step &step, const log_commit &record, const std::vector<peer> &feeders,
-                      std::uint64_t epoch);
+                      const planner_claim &claim);
 
 /// A group's bytes are with this assembler. @returns the orders to send again.
 std::vector<const bin_order *> locate(live_step &step, group_ref ref, const peer &assembler);

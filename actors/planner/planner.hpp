@@ -123,6 +123,7 @@ private:
   void take_down(const peer_down &in);
   void hear(const rank_notice &in);
   void take_refusal(const planner_refused &in);
+  planner_claim claim() const;
   planner_hello hello();
   void greet_reader(const peer &who);
   void settle(const std::vector<group_ref> &groups, bool for_good);

@@ -9,10 +9,12 @@
 
 namespace millrace {
 
-planner_hello planner::hello() {
+planner_claim planner::claim() const {
   const auto &log = log_->history();
-  return {{log.opened()->folder, log.epoch()}, log.durable(), self_of(*this)};
+  return {log.opened()->folder, log.epoch()};
 }
+
+planner_hello planner::hello() { return {claim(), log_->history().durable(), self_of(*this)}; }
 
 void planner::take_up(const peer_up &in) {
   if (finished_)
@@ -128,7 +130,7 @@ void planner::hear(const rank_notice &in) {
 
 /// Somebody knows of a later start, or of another folder's planner. Nothing more is written.
 void planner::take_refusal(const planner_refused &in) {
-  if (in.claim.folder == hello().claim.folder && in.claim.epoch < hello().claim.epoch)
+  if (in.claim.folder == claim().folder && in.claim.epoch < claim().epoch)
     return; // an answer to an earlier life
   give_up({errc::conflict, in.why});
 }

@@ -57,7 +57,8 @@ void planner::lead_ranks() {
     return;
   case rank_board::verdict::disperse:
     for (const auto &feeder : ranks_.strays())
-      tell(feeder, end_generation{log_->history().generation(), "other ranks have started again"});
+      tell(feeder,
+           end_generation{log_->history().generation(), "other ranks have started again", claim()});
     ranks_.forget_strays();
     return;
   }
@@ -80,7 +81,7 @@ bool planner::begin_job() {
   notices_.clear();
   ranks_.hear_again();
   for (const auto &feeder : ranks_.feeders()) {
-    tell(feeder, begin_generation{generation, next});
+    tell(feeder, begin_generation{generation, next, claim()});
     tell(feeder, hello());
     crash_point("planner.generation.sent");
   }
@@ -128,13 +129,15 @@ bool planner::roll_back(std::uint64_t next) {
   return true;
 }
 
-/// The ranks are the job of the log: works out what each of them lacks.
+/// The ranks are the job of the log: works out what each of them lacks. What they have trained they
+/// know themselves: the log may call a step trained that an earlier job has trained, and this one
+/// makes again.
 void planner::adopt_job() {
   const auto &log = log_->history();
   ranks_.run();
   auto first = log.trained() + 1;
   for (std::uint32_t rank = 0; rank < ranks_.count(); ++rank)
-    first = std::min(first, ranks_.state(rank).next);
+    first = std::min(first, ranks_.state(rank).trained_to + 1);
   for (auto number = first; number <= log.committed(); ++number) {
     auto &step = steps_[number];
     step = {};
@@ -142,15 +145,13 @@ void planner::adopt_job() {
     step.report = log.report(number);
     for (std::uint32_t rank = 0; rank < ranks_.count(); ++rank) {
       const auto &said = ranks_.state(rank);
-      const auto trained = std::ranges::find(said.trained, number, &step_totals::step);
-      if (said.next <= number) {
+      if (said.next <= number)
         step.lacking.insert(rank);
-      } else if (trained != said.trained.end()) {
+      else if (number <= said.trained_to)
         step.trained.insert(rank);
+      const auto trained = std::ranges::find(said.trained, number, &step_totals::step);
+      if (trained != said.trained.end())
         step.report.totals = trained->totals;
-      } else if (number <= log.trained()) {
-        step.trained.insert(rank);
-      }
     }
   }
   crash_point("planner.job.adopted");
@@ -164,7 +165,7 @@ void planner::end_job(const std::string &why) {
   log::warn("the trainer's ranks start again: {}", why);
   if (options_.restarts) // else the run ends
     for (const auto &feeder : ranks_.feeders())
-      tell(feeder, end_generation{log_->history().generation(), why});
+      tell(feeder, end_generation{log_->history().generation(), why, claim()});
   ranks_.hear_again();
   for (auto at = steps_.rbegin(); at != steps_.rend(); ++at)
     if (!at->second.committed)
@@ -189,8 +190,7 @@ void planner::make_again() {
       give_up({errc::conflict, fmt::format("step {} is needed again, and is not kept", number)});
       return;
     }
-    if (auto added = add_bins_again(step, *record, ranks_.feeders(), log_->history().epoch());
-        !added) {
+    if (auto added = add_bins_again(step, *record, ranks_.feeders(), claim()); !added) {
       give_up(added.error());
       return;
     }
@@ -199,7 +199,7 @@ void planner::make_again() {
       tell(ranks_.feeder(rank), stage_step{number,
                                            static_cast<std::uint32_t>(std::ranges::count(
                                                record->bins, rank, &log_bin::rank)),
-                                           log_->history().epoch()});
+                                           claim()});
     std::vector<group_ref> groups;
     for (const auto &group : record->groups)
       groups.push_back({group.ordinal, group.source});
@@ -217,7 +217,7 @@ void planner::ask_last_checkpoint() {
     return;
   crash_point("planner.last_checkpoint.ask");
   for (const auto &feeder : ranks_.feeders())
-    tell(feeder, finish_training{log.committed()});
+    tell(feeder, finish_training{log.committed(), claim()});
 }
 
 void planner::record_durable() {
@@ -281,7 +281,7 @@ void planner::flush(const flush_log &) {
     told_trained_ = log.trained();
     told_durable_ = log.durable();
     for (const auto &feeder : ranks_.feeders())
-      tell(feeder, steps_recorded{told_trained_, told_durable_});
+      tell(feeder, steps_recorded{told_trained_, told_durable_, claim()});
     crash_point("planner.recorded.sent");
   }
 }

@@ -123,11 +123,10 @@ void planner::start_step(live_step step) {
   ++counters_->steps_cut;
   crash_point("planner.step.cut");
   auto &live = steps_.emplace(number, std::move(step)).first->second;
-  add_bins(live, *bins, ranks_.feeders(), log.epoch());
+  add_bins(live, *bins, ranks_.feeders(), claim());
   for (std::uint32_t rank = 0; rank < ranks_.count(); ++rank)
-    tell(
-        ranks_.feeder(rank),
-        stage_step{number, static_cast<std::uint32_t>(bins->plan.ranks[rank].size()), log.epoch()});
+    tell(ranks_.feeder(rank),
+         stage_step{number, static_cast<std::uint32_t>(bins->plan.ranks[rank].size()), claim()});
   give_orphans();
 }
 
@@ -217,7 +216,7 @@ void planner::commit_again(std::uint32_t rank) {
     if (step.staged_again.erase(rank) == 0)
       return;
     step.lacking.erase(rank);
-    tell(ranks_.feeder(rank), commit_step{number, log.digest(number), log.epoch()});
+    tell(ranks_.feeder(rank), commit_step{number, log.digest(number), claim()});
     crash_point("planner.again.sent");
     if (!step.lacking.empty())
       continue;
@@ -265,7 +264,7 @@ bool planner::commit(std::uint64_t number, live_step &step) {
   crash_point("planner.commit.synced");
   step.committed = true;
   for (const auto &feeder : ranks_.feeders()) {
-    tell(feeder, commit_step{number, step.report.digest, log_->history().epoch()});
+    tell(feeder, commit_step{number, step.report.digest, claim()});
     crash_point("planner.commit.sent");
   }
   std::vector<group_ref> groups;

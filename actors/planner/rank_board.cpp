@@ -107,8 +107,11 @@ void rank_board::forget_strays() noexcept {
 }
 
 void rank_board::note_trained(const step_trained &in) {
-  if (in.rank < ranks_ && entries_[in.rank].said)
-    entries_[in.rank].said->trained.push_back({in.step, in.totals});
+  if (in.rank >= ranks_ || !entries_[in.rank].said)
+    return;
+  auto &said = *entries_[in.rank].said;
+  said.trained.push_back({in.step, in.totals});
+  said.trained_to = std::max(said.trained_to, in.step);
 }
 
 std::uint64_t rank_board::saved() const noexcept {

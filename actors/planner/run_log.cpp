@@ -3,6 +3,7 @@
 
 #include <random>
 
+#include "actors/planner/config_change.hpp"
 #include "runtime/crash_point.hpp"
 #include "runtime/log.hpp"
 
@@ -33,10 +34,30 @@ status check_same(const log_open &last, const run_identity &who, const std::stri
                 "{} is of a run with {} ranks, the config says trainer.ranks = {}: name another "
                 "state folder",
                 file, last.ranks, who.ranks);
-  if (last.config_digest != who.config_digest)
-    log::warn("{}: the config is not the one of the last start (start {}): from here on this one "
-              "counts",
-              file, last.epoch);
+  return {};
+}
+
+/// The new config wins, and what has changed is named; but for what the log depends on.
+status check_settings(const run_history &log, const run_identity &who,
+                      const std::filesystem::path &state) {
+  const auto &last = *log.opened();
+  if (last.config_digest == who.config_digest)
+    return {};
+  const auto before = read_config_file(state);
+  if (!before)
+    return tl::unexpected(before.error());
+  const auto changes = config_changes(*before, who.settings);
+  const bool is_empty = log.committed() == 0 && log.groups().size() == 0;
+  for (const auto &[key, was, is] : changes)
+    if (!before->empty() && !is_empty && is_bound_to_log(key))
+      return fail(errc::bad_argument,
+                  "{} is of a run with {} = {}, the config says {}: what the log says rests on it; "
+                  "set it back, or name another state folder",
+                  (state / "planner.log").string(), key, was, is);
+  log::warn("{}: the config is not the one of the last start (start {}){}{}: from here on this one "
+            "counts",
+            (state / "planner.log").string(), last.epoch, before->empty() ? "" : ": ",
+            before->empty() ? "" : text_of(changes));
   return {};
 }
 
@@ -56,8 +77,10 @@ result<std::unique_ptr<run_log>> run_log::open(const std::filesystem::path &stat
   if (!file)
     return tl::unexpected(std::move(file).error());
   const auto last = history.opened();
-  if (last)
+  if (last) {
     MILLRACE_TRY(check_same(*last, who, path.string()));
+    MILLRACE_TRY(check_settings(history, who, state));
+  }
   std::unique_ptr<run_log> out(new run_log(std::move(*file), std::move(history)));
   out->resumed_ = last.has_value();
   log_open start;
@@ -72,6 +95,7 @@ result<std::unique_ptr<run_log>> run_log::open(const std::filesystem::path &stat
   crash_point("planner.open.written");
   MILLRACE_TRY(out->sync());
   crash_point("planner.open.synced");
+  MILLRACE_TRY(write_config_file(state, who.settings, sync ? file_sync::on : file_sync::off));
   out->history_.take_final(); // readers hear of it when they come
   return out;
 }

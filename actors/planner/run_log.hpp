@@ -17,14 +17,17 @@ struct run_identity {
   std::string program;       ///< version
   std::string config_digest; ///< of the settings that all processes share, hex
   std::uint32_t ranks = 1;
+  std::string settings = {}; ///< those, a line "key = value" for each
 };
 
 /// The planner's log and what it says. Thread: one at a time.
 class run_log {
 public:
-  /// Opens STATE/planner.log, or makes it, and appends this start, synced.
+  /// Opens STATE/planner.log, or makes it, and appends this start, synced; then STATE/config.toml
+  /// has its settings.
   /// Errors: conflict (another process has it), damaged, unsupported, io, no_space; bad_argument if
-  /// the folder is of another run, source or number of ranks.
+  /// the folder is of another run, source or number of ranks, or if a setting has changed that what
+  /// the log says depends on.
   static result<std::unique_ptr<run_log>> open(const std::filesystem::path &state,
                                                const run_identity &who, step_keep keep, bool sync);
 

@@ -22,10 +22,10 @@ namespace millrace {
 namespace {
 
 constexpr std::array<char, 8> magic{'M', 'R', 'C', 'K', 'P', 'T', '\r', '\n'};
-constexpr std::uint32_t newest_version = 1;
+constexpr std::uint32_t newest_version = 2; // since 2 with the id of the planner's folder
 
-/// The first bytes of a file, little-endian, without padding. The names and the state follow, then
-/// the digest of all that.
+/// The first bytes of a file, little-endian, without padding. The names, the planner's folder and
+/// the state follow, then the digest of all that.
 struct file_header {
   std::array<char, 8> magic;
   std::uint32_t version;
@@ -33,7 +33,7 @@ struct file_header {
   std::uint32_t ranks;
   std::uint32_t run_bytes;
   std::uint32_t policy_bytes;
-  std::uint32_t reserved;
+  std::uint32_t planner_bytes; ///< 0 in version 1, else 16
   std::uint64_t step;
   std::uint64_t state_bytes;
 };
@@ -86,7 +86,9 @@ result<file_header> check_file(std::span<const std::byte> bytes) {
   const auto digest = writer.finish();
   if (std::memcmp(digest.bytes.data(), inner.data() + inner.size(), sizeof(digest)) != 0)
     return fail(errc::damaged, "its {} bytes do not fit their checksum", bytes.size());
-  const auto names = std::uint64_t{header.run_bytes} + header.policy_bytes;
+  if (header.planner_bytes != (header.version == 1 ? 0 : sizeof(digest128)))
+    return fail(errc::damaged, "the id of its planner's folder has {} bytes", header.planner_bytes);
+  const auto names = std::uint64_t{header.run_bytes} + header.policy_bytes + header.planner_bytes;
   if (inner.size() - sizeof(header) < names ||
       inner.size() - sizeof(header) - names != header.state_bytes)
     return fail(errc::damaged, "its lengths do not add up");
@@ -113,7 +115,12 @@ result<frame> check(const checkpoint_owner &owner, std::uint64_t step, const fra
     return fail(errc::conflict, "it is of a job of {} ranks, not of {}", header->ranks,
                 owner.ranks);
   MILLRACE_TRY(same("step", header->step, step));
-  return file.sub(sizeof(*header) + run.size() + policy.size(), header->state_bytes);
+  const auto names = sizeof(*header) + run.size() + policy.size();
+  if (digest128 planner; header->planner_bytes != 0) {
+    std::memcpy(planner.bytes.data(), file.data() + names, planner.bytes.size());
+    MILLRACE_TRY(same("the planner with folder", planner.hex(), owner.planner.hex()));
+  }
+  return file.sub(names + header->planner_bytes, header->state_bytes);
 }
 
 /// One file or folder less. A folder that holds something, and what is gone already, is fine.
@@ -169,12 +176,13 @@ status save_checkpoint(const checkpoint_owner &owner, std::uint64_t step,
                            owner.ranks,
                            static_cast<std::uint32_t>(owner.run.size()),
                            static_cast<std::uint32_t>(owner.policy.size()),
-                           0,
+                           static_cast<std::uint32_t>(owner.planner.bytes.size()),
                            step,
                            state.size()};
   digest_writer digest;
   for (const auto part : {std::as_bytes(std::span(&header, 1)), std::as_bytes(std::span(owner.run)),
-                          std::as_bytes(std::span(owner.policy)), state}) {
+                          std::as_bytes(std::span(owner.policy)),
+                          std::as_bytes(std::span(owner.planner.bytes)), state}) {
     digest.add(part);
     MILLRACE_TRY(file->write(part));
   }

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 
+#include "runtime/digest.hpp"
 #include "runtime/frame.hpp"
 #include "runtime/output_file.hpp"
 #include "runtime/result.hpp"
@@ -21,6 +22,8 @@ struct checkpoint_owner {
   std::string policy;           ///< its name in the config
   std::uint32_t rank = 0;
   std::uint32_t ranks = 1;
+  /// Id of the folder of the planner's log: one planner does not load what another's ranks saved.
+  digest128 planner = {};
   file_sync sync = file_sync::on;
 };
 
@@ -33,7 +36,7 @@ status save_checkpoint(const checkpoint_owner &owner, std::uint64_t step,
 
 /// What save_checkpoint() was given. The bytes are those of the mapped file.
 /// Errors, all with the file's name: not_found; unsupported (of a later version of the format);
-/// damaged; conflict (of another run, policy, rank, number of ranks or step); io.
+/// damaged; conflict (of another run, planner's folder, policy, rank, number of ranks or step); io.
 result<frame> read_checkpoint(const checkpoint_owner &owner, std::uint64_t step);
 
 /// Removes the owner's checkpoints of lower steps, and what an interrupted save has left there;

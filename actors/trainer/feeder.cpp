@@ -29,7 +29,7 @@ void feeder::on_exit() {
 
 /// A rank that is part of no trainer job yet stands where the planner's last checkpoint is.
 void feeder::greet(const planner_hello &in) {
-  const auto former = standing_.epoch();
+  const auto former = standing_.leader();
   const auto is_new = standing_.obey(in.claim);
   if (!is_new) {
     log::warn("{}: a planner is refused: {}", name(), is_new.error().message);
@@ -37,6 +37,8 @@ void feeder::greet(const planner_hello &in) {
          planner_refused{in.claim, is_new.error().message});
     return;
   }
+  if (former.epoch != 0 && former.folder != in.claim.folder)
+    leave(former, in);
   if (in.planner)
     peers_.planner = in.planner;
   if (*is_new)
@@ -52,13 +54,24 @@ void feeder::greet(const planner_hello &in) {
   show_wait();
 }
 
+/// Nothing binds it to the folder of the planner before: that one hears of it, if it lives.
+void feeder::leave(const planner_claim &former, const planner_hello &in) {
+  log::warn("{}: the planner of folder {} leads, and that of {} no more", name(),
+            in.claim.folder.hex(), former.folder.hex());
+  if (in.planner != peers_.planner)
+    tell(peers_.planner,
+         planner_refused{former, fmt::format("another planner leads this run: folder {}, epoch {}",
+                                             in.claim.folder.hex(), in.claim.epoch)});
+  loading_.reset();
+}
+
 void feeder::stand_at(std::uint64_t durable) {
   durable_ = durable;
   if (standing_.loaded() == durable) {
     tell_state();
   } else if (loading_ != durable) {
     loading_ = durable;
-    tell(peers_.trainer, load_checkpoint{durable, self_of(*this)});
+    tell(peers_.trainer, load_checkpoint{durable, self_of(*this), standing_.leader().folder});
   }
 }
 
@@ -79,6 +92,8 @@ void feeder::tell_state() {
 }
 
 void feeder::begin(const begin_generation &in) {
+  if (is_late(in.claim))
+    return;
   const auto begun = standing_.begin(in);
   if (!begun) {
     give_up(begun.error());
@@ -87,13 +102,13 @@ void feeder::begin(const begin_generation &in) {
   if (!*begun)
     return;
   crash_point("feeder.generation.begun");
-  tell(peers_.trainer, begin_training{in.generation, self_of(*this)});
+  tell(peers_.trainer, begin_training{in.generation, self_of(*this), in.claim.folder});
   fetch_what_fits();
   show_wait();
 }
 
 void feeder::end(const end_generation &in) {
-  if (standing_.generation() == 0 || in.generation != standing_.generation())
+  if (is_late(in.claim) || standing_.generation() == 0 || in.generation != standing_.generation())
     return;
   crash_point("feeder.generation.ended");
   give_up({errc::restart, fmt::format("generation {} ends: {}", in.generation, in.why)});
@@ -101,7 +116,7 @@ void feeder::end(const end_generation &in) {
 
 void feeder::commit(const commit_step &in) {
   // An older planner's. If its log has it, the one that leads now commits the step again.
-  if (in.epoch != 0 && is_late(in.epoch))
+  if (is_late(in.claim))
     return;
   const auto found = steps_.find(in.step);
   const auto is_new = standing_.commit(in, found != steps_.end() && found->second.staged);
@@ -137,7 +152,10 @@ void feeder::take_saved(const checkpoint_saved &in) {
   crash_point("feeder.saved.forwarded");
 }
 
+/// An older planner's may speak of steps that were rolled back since.
 void feeder::take_recorded(const steps_recorded &in) {
+  if (is_late(in.claim))
+    return;
   standing_.record(in);
   crash_point("feeder.recorded.taken");
   if (in.durable > durable_) {
@@ -146,7 +164,10 @@ void feeder::take_recorded(const steps_recorded &in) {
   }
 }
 
-void feeder::finish(const finish_training &in) { tell(peers_.trainer, in); }
+void feeder::finish(const finish_training &in) {
+  if (!is_late(in.claim))
+    tell(peers_.trainer, in);
+}
 
 void feeder::hear(const rank_notice &in) {
   if (options_.noticed)
@@ -156,55 +177,55 @@ void feeder::hear(const rank_notice &in) {
 void feeder::give_up(const error &why) { tell(peers_.supervisor, run_failed{name(), why}); }
 
 void feeder::expect(const stage_step &in) {
-  if (is_late(in.epoch) || in.step <= standing_.last_committed())
+  if (is_late(in.claim) || in.step <= standing_.last_committed())
     return;
   steps_[in.step].expected = in.micro_batches;
   stage_if_complete(in.step);
 }
 
-/// Whether something is of a planner that leads no more. One of a higher epoch than is known leads
-/// from now on, also if its work comes before its hello.
-bool feeder::is_late(std::uint64_t epoch) {
-  const auto former = standing_.epoch();
-  if (standing_.meet(epoch))
+/// Whether something is of a planner that leads no more, or of another folder's. One of a higher
+/// epoch than is known leads from now on, also if its work comes before its hello.
+bool feeder::is_late(const planner_claim &claim) {
+  const auto former = standing_.leader();
+  if (standing_.meet(claim))
     drop_staged(former);
-  return epoch < standing_.epoch();
+  return claim != standing_.leader();
 }
 
-/// A planner of a higher epoch than `epoch`, of which they are, cuts these steps anew.
-void feeder::drop_staged(std::uint64_t epoch) {
+/// Another planner than `former`, of which they are, cuts these steps anew.
+void feeder::drop_staged(const planner_claim &former) {
   for (auto &[number, step] : steps_)
-    release(number, step, epoch);
+    release(number, step, former);
   steps_.clear();
   crash_point("feeder.steps.dropped");
 }
 
 void feeder::forget_below(std::uint64_t number) {
   while (!steps_.empty() && steps_.begin()->first < number) {
-    release(steps_.begin()->first, steps_.begin()->second, standing_.epoch());
+    release(steps_.begin()->first, steps_.begin()->second, standing_.leader());
     steps_.erase(steps_.begin());
   }
 }
 
 /// Packers need not keep what they have offered of a step.
-void feeder::release(std::uint64_t number, step_state &step, std::uint64_t epoch) {
+void feeder::release(std::uint64_t number, step_state &step, const planner_claim &claim) {
   for (const auto &[index, one] : step.offers) {
     if (one.asked)
       asked_bytes_ -= one.bytes;
-    tell(one.packer, micro_batch_taken{{number, options_.rank, index, epoch}});
+    tell(one.packer, micro_batch_taken{{number, options_.rank, index, claim}});
   }
   step.offers.clear();
 }
 
 /// Offers of what is here already come from a packer that did the work of a lost one again.
 void feeder::take_offer(const micro_batch_ready &in) {
-  const auto [number, rank, index, epoch] = in.bin;
+  const auto &[number, rank, index, claim] = in.bin;
   if (rank != options_.rank) {
     give_up(
         {errc::conflict, fmt::format("rank {} got a micro batch of rank {}", options_.rank, rank)});
     return;
   }
-  if (is_late(epoch) || number <= standing_.last_committed() ||
+  if (is_late(claim) || number <= standing_.last_committed() ||
       steps_[number].here.contains(index)) {
     tell(in.packer, micro_batch_taken{in.bin});
     return;
@@ -269,7 +290,7 @@ void feeder::fetch_what_fits() {
       one.asked = true;
       asked_bytes_ += one.bytes;
       tell(one.packer,
-           fetch_micro_batch{{number, options_.rank, index, standing_.epoch()}, self_of(*this)});
+           fetch_micro_batch{{number, options_.rank, index, standing_.leader()}, self_of(*this)});
     }
 }
 
@@ -293,7 +314,7 @@ void feeder::lose(const peer_down &in) {
 }
 
 void feeder::take(const micro_batch_packed &in) {
-  if (is_late(in.bin.epoch) || in.bin.step <= standing_.last_committed())
+  if (is_late(in.bin.claim) || in.bin.step <= standing_.last_committed())
     return;
   auto batch = [&] {
     const stage_meter::timer timer(counters_->stages.trainer_decode);
@@ -303,7 +324,7 @@ void feeder::take(const micro_batch_packed &in) {
     give_up(batch.error());
     return;
   }
-  if (const bin_ref is{batch->step(), batch->rank(), batch->index(), in.bin.epoch};
+  if (const bin_ref is{batch->step(), batch->rank(), batch->index(), in.bin.claim};
       is != in.bin || is.rank != options_.rank) {
     give_up({errc::conflict,
              fmt::format("micro batch {} of step {} for rank {} came as micro batch {} of step {} "
@@ -355,7 +376,7 @@ void feeder::stage_if_complete(std::uint64_t number) {
     return;
   }
   step.staged = true;
-  step_staged answer{number, options_.rank, {}, step.wire_bytes, standing_.epoch()};
+  step_staged answer{number, options_.rank, {}, step.wire_bytes, standing_.leader().epoch};
   for (const auto &[index, one] : step.here)
     answer.digests.push_back(one.digest);
   crash_point("feeder.step.staged");

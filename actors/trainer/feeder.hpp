@@ -38,7 +38,8 @@ struct feeder_peers {
 ///
 /// A step:  (first message) --> collecting --all here--> staged --commit--> handed on --trained-->
 /// told, until it is recorded. A planner of a higher epoch cuts anew what is not committed: that is
-/// dropped. What comes of a lower epoch is late, and ignored.
+/// dropped. What comes of a lower epoch is late, and what is of another folder is not for it: both
+/// are ignored.
 class feeder : public stage_actor {
 public:
   feeder(caf::actor_config &config, const actor_context &context, feeder_options options,
@@ -69,6 +70,7 @@ private:
 
   // With the planner and the trainer: where the rank stands.
   void greet(const planner_hello &in);
+  void leave(const planner_claim &former, const planner_hello &in);
   void stand_at(std::uint64_t durable);
   void take_loaded(const checkpoint_loaded &in);
   void begin(const begin_generation &in);
@@ -82,16 +84,16 @@ private:
   void tell_state();
   void give_up(const error &why);
 
-  // With the packers: what is not committed yet, all of it of the same epoch.
+  // With the packers: what is not committed yet, all of it of the same claim.
   void expect(const stage_step &in);
   void take_offer(const micro_batch_ready &in);
   void take(const micro_batch_packed &in);
   void lose(const peer_down &in);
   void look_again(const look_for_room &);
-  bool is_late(std::uint64_t epoch);
-  void drop_staged(std::uint64_t epoch);
+  bool is_late(const planner_claim &claim);
+  void drop_staged(const planner_claim &former);
   void forget_below(std::uint64_t number);
-  void release(std::uint64_t number, step_state &step, std::uint64_t epoch);
+  void release(std::uint64_t number, step_state &step, const planner_claim &claim);
   void fetch_what_fits();
   std::uint64_t next_to_stage() const;
   void keep(const bin_ref &bin, micro_batch batch, std::uint64_t bytes);

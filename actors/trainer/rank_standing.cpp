@@ -1,22 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "actors/trainer/rank_standing.hpp"
 
+#include <algorithm>
+
 namespace millrace {
 
 result<bool> rank_standing::obey(const planner_claim &claim) {
-  if (folder_ && *folder_ != claim.folder)
-    return fail(errc::conflict, "another planner leads this run: folder {}, epoch {}",
-                folder_->hex(), epoch_);
-  if (claim.epoch < epoch_)
-    return fail(errc::conflict, "fenced: epoch {} leads, this is {}", epoch_, claim.epoch);
-  folder_ = claim.folder;
-  return meet(claim.epoch);
+  if (leader_.epoch != 0 && leader_.folder != claim.folder) {
+    if (generation_ != 0)
+      return fail(errc::conflict, "another planner leads this run: folder {}, epoch {}",
+                  leader_.folder.hex(), leader_.epoch);
+    leader_ = claim;
+    loaded_.reset(); // it was another run's
+    return true;
+  }
+  if (claim.epoch < leader_.epoch)
+    return fail(errc::conflict, "fenced: epoch {} leads, this is {}", leader_.epoch, claim.epoch);
+  return meet(claim);
 }
 
-bool rank_standing::meet(std::uint64_t epoch_met) {
-  if (epoch_met <= epoch_)
+bool rank_standing::meet(const planner_claim &claim) {
+  if (claim.epoch <= leader_.epoch || (leader_.epoch != 0 && leader_.folder != claim.folder))
     return false;
-  epoch_ = epoch_met;
+  leader_ = claim;
   return true;
 }
 
@@ -24,6 +30,7 @@ void rank_standing::load(std::uint64_t step) {
   MILLRACE_ASSERT(generation_ == 0, "step {} is loaded in generation {}", step, generation_);
   loaded_ = step;
   last_committed_ = step;
+  trained_to_ = step;
   saved_ = step;
 }
 
@@ -61,16 +68,17 @@ result<bool> rank_standing::commit(const commit_step &in, bool staged) {
 }
 
 void rank_standing::train(const step_trained &in) {
+  trained_to_ = std::max(trained_to_, in.step);
   if (const auto known = open_.find(in.step); known != open_.end())
     known->second.trained = in.totals;
 }
 
 void rank_standing::record(const steps_recorded &in) {
-  open_.erase(open_.begin(), open_.upper_bound(in.trained));
+  open_.erase(open_.begin(), open_.upper_bound(std::min(in.trained, trained_to_)));
 }
 
 rank_state rank_standing::state(std::uint32_t rank) const {
-  rank_state out{rank, epoch_, generation_, next(), {}, {}, saved_};
+  rank_state out{rank, leader_.epoch, generation_, next(), {}, {}, saved_, trained_to_};
   for (const auto &[step, one] : open_) {
     out.committed.push_back({step, one.digest});
     if (one.trained)

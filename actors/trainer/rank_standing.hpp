@@ -15,16 +15,19 @@ namespace millrace {
 /// No clock and no actor.
 ///
 ///   fresh --loaded a checkpoint--> at rest --begin_generation--> in a generation, to its end
+///
+/// A generation binds it to the planner's folder; until then it obeys whoever has said hello last.
 class rank_standing {
 public:
-  /// Takes a planner's word: the highest epoch of the first folder that was met.
-  /// @returns whether its epoch is higher than was known.
+  /// Takes a planner's hello. @returns whether what was staged for others is void: its epoch is
+  /// higher than was known, or it is of another folder.
   /// Errors: conflict, with whom it obeys instead.
   result<bool> obey(const planner_claim &claim);
-  /// The same for an epoch that came without a folder, with work that a planner gave away.
-  /// @returns whether it is higher than was known.
-  bool meet(std::uint64_t epoch_met);
-  std::uint64_t epoch() const noexcept { return epoch_; }
+  /// The same for what came with work: a higher epoch of the folder that it obeys leads from now
+  /// on. @returns whether what was staged is void.
+  bool meet(const planner_claim &claim);
+  /// Who leads, as far as is known. Epoch 0: it has met nobody.
+  const planner_claim &leader() const noexcept { return leader_; }
 
   /// Its trainer holds what a checkpoint of this step holds. Precondition: it is in no generation.
   void load(std::uint64_t step);
@@ -45,7 +48,8 @@ public:
   result<bool> commit(const commit_step &in, bool staged);
   void train(const step_trained &in);
   void save(const checkpoint_saved &in) { saved_ = in.step; }
-  /// Nobody will ask for these steps any more.
+  /// Nobody will ask for these steps any more. What the log calls trained and this rank has not
+  /// trained yet stays: an earlier job has trained it, and this one does so again.
   void record(const steps_recorded &in);
 
   rank_state state(std::uint32_t rank) const;
@@ -56,13 +60,13 @@ private:
     std::optional<component_totals> trained;
   };
 
-  std::optional<digest128> folder_;
-  std::uint64_t epoch_ = 0;
+  planner_claim leader_;
   std::optional<std::uint64_t> loaded_;
   std::uint64_t generation_ = 0;
   std::uint64_t last_committed_ = 0;
+  std::uint64_t trained_to_ = 0; ///< the last step that the trainer holds
   std::uint64_t saved_ = 0;
-  std::map<std::uint64_t, open_step> open_; ///< committed, not yet recorded as trained
+  std::map<std::uint64_t, open_step> open_; ///< committed, not yet trained here and recorded
 };
 
 } // namespace millrace

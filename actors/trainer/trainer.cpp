@@ -15,8 +15,8 @@ trainer::trainer(caf::actor_config &config, const actor_context &context, traine
                  std::unique_ptr<policy> what, peer supervisor,
                  std::shared_ptr<run_counters> counters)
     : stage_actor(config, context, fmt::format("trainer-{}", options.rank)),
-      options_(std::move(options)), policy_(std::move(what)), supervisor_(std::move(supervisor)),
-      counters_(std::move(counters)) {}
+      options_(std::move(options)), checkpoints_(options_.checkpoints), policy_(std::move(what)),
+      supervisor_(std::move(supervisor)), counters_(std::move(counters)) {}
 
 caf::behavior trainer::make_behavior() {
   counters_->waits->set(name(), "generation", "all ranks to be there", "planner");
@@ -31,6 +31,7 @@ void trainer::on_exit() {
 
 void trainer::load(const load_checkpoint &in) {
   feeder_ = in.feeder;
+  checkpoints_.planner = in.folder;
   crash_point("trainer.load.begin");
   if (auto restored = restore(in.step); !restored) {
     fail_with(std::move(restored).error());
@@ -46,18 +47,19 @@ status trainer::restore(std::uint64_t step) {
     policy_->reset();
     return {};
   }
-  const auto saved = read_checkpoint(options_.checkpoints, step);
+  const auto saved = read_checkpoint(checkpoints_, step);
   if (!saved)
     return tl::unexpected(saved.error());
   if (auto loaded = policy_->load(saved->bytes(), step); !loaded)
     return with_context(
         std::move(loaded).error(),
-        fmt::format("checkpoint '{}'", checkpoint_path(options_.checkpoints, step).string()));
+        fmt::format("checkpoint '{}'", checkpoint_path(checkpoints_, step).string()));
   return {};
 }
 
 void trainer::begin(const begin_training &in) {
   feeder_ = in.feeder;
+  checkpoints_.planner = in.folder;
   counters_->waits->set(name(), "join", "the other ranks to join", "trainer");
   crash_point("trainer.join.begin");
   auto joined = options_.join(in.generation);
@@ -66,6 +68,8 @@ void trainer::begin(const begin_training &in) {
     return;
   }
   ranks_ = std::move(*joined);
+  if (options_.breaker)
+    options_.breaker->watch(ranks_);
   crash_point("trainer.join.done");
   counters_->waits->set(name(), "step", "its first step", "planner");
 }
@@ -79,8 +83,10 @@ void trainer::train(const train_step &in) {
   go_on();
 }
 
+/// Steps may still wait for a checkpoint: the word counts once the last one is applied.
 void trainer::finish(const finish_training &in) {
-  save_due_ = save_due_ || (applied_ == in.step && saved_ < applied_);
+  last_step_ = in.step;
+  save_due_ = save_due_ || (applied_ == last_step_ && saved_ < applied_);
   go_on();
 }
 
@@ -113,7 +119,8 @@ void trainer::step(const train_step &in) {
   crash_point("trainer.step.trained");
   tell(feeder_, step_trained{in.step, options_.rank, *totals});
   crash_point("trainer.step.said");
-  save_due_ = options_.checkpoint_every != 0 && in.step % options_.checkpoint_every == 0;
+  save_due_ = in.step == last_step_ ||
+              (options_.checkpoint_every != 0 && in.step % options_.checkpoint_every == 0);
   wait_for(in.step + 1);
 }
 
@@ -192,13 +199,13 @@ status trainer::save() {
   const auto state = policy_->save();
   if (!state)
     return tl::unexpected(state.error());
-  return save_checkpoint(options_.checkpoints, applied_, *state);
+  return save_checkpoint(checkpoints_, applied_, *state);
 }
 
 /// Checkpoints that nobody will ask for. What cannot be removed only takes space.
 void trainer::clear_away(const steps_recorded &in) {
   crash_point("trainer.checkpoint.remove");
-  if (const auto cleared = remove_checkpoints_below(options_.checkpoints, in.durable); !cleared)
+  if (const auto cleared = remove_checkpoints_below(checkpoints_, in.durable); !cleared)
     log::warn("{}: {}", name(), cleared.error().message);
   crash_point("trainer.checkpoint.removed");
 }
@@ -209,7 +216,8 @@ void trainer::fail_with(error why) {
   if (options_.restarts && (why.code == errc::peer_lost || why.code == errc::timed_out))
     why.code = errc::restart;
   crash_point("trainer.failed");
-  tell(supervisor_, run_failed{name(), std::move(why)});
+  if (!options_.breaker || !options_.breaker->is_broken()) // else it is only an echo
+    tell(supervisor_, run_failed{name(), std::move(why)});
   if (ranks_)
     ranks_->abort(reason);
   held_.clear();

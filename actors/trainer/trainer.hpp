@@ -13,6 +13,7 @@
 #include "actors/trainer/checkpoint.hpp"
 #include "actors/trainer/policy.hpp"
 #include "actors/trainer/tensors.hpp"
+#include "runtime/collective/breaker.hpp"
 #include "runtime/collective/collective.hpp"
 
 namespace millrace {
@@ -30,6 +31,8 @@ struct trainer_options {
   /// When other ranks are lost the process is to be started again (errc::restart), and the run goes
   /// on; else that is the end of the run.
   bool restarts = false;
+  /// Ends its waits for other ranks when the run has failed; may be null.
+  std::shared_ptr<collective_breaker> breaker = {};
 };
 
 /// From a trainer to itself: look whether there is space for a checkpoint.
@@ -73,14 +76,16 @@ private:
   void fail_with(error why);
 
   const trainer_options options_;
+  checkpoint_owner checkpoints_; ///< with the planner's folder
   const std::unique_ptr<policy> policy_;
   peer supervisor_;
   peer feeder_; ///< of the same rank; none before its first message
   std::shared_ptr<run_counters> counters_;
-  std::unique_ptr<collective> ranks_;
+  std::shared_ptr<collective> ranks_;
   std::uint64_t applied_ = 0;   ///< the last step that the policy has applied
   std::uint64_t saved_ = 0;     ///< the last step of which there is a checkpoint
   bool save_due_ = false;       ///< of `applied_`; no step is applied before it
+  std::uint64_t last_step_ = 0; ///< of the run, once it is known: it is saved in any case
   std::deque<train_step> held_; ///< steps that wait for that
   bool looking_ = false;        ///< a save_again is on its way
   bool said_no_space_ = false;

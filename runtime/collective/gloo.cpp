@@ -167,6 +167,12 @@ public:
     publish_(key, value);
   }
 
+  void abort(std::string_view reason) {
+    const std::lock_guard lock(mutex_);
+    aborted_ = reason;
+    changed_.notify_all();
+  }
+
   std::vector<std::pair<std::string, std::string>> published() const {
     const std::lock_guard lock(mutex_);
     return mine_;
@@ -184,8 +190,11 @@ public:
             const std::chrono::milliseconds &timeout) override {
     std::unique_lock lock(mutex_);
     const bool here = changed_.wait_for(lock, timeout, [&] {
-      return std::ranges::all_of(keys, [&](const auto &key) { return values_.contains(key); });
+      return !aborted_.empty() ||
+             std::ranges::all_of(keys, [&](const auto &key) { return values_.contains(key); });
     });
+    if (!aborted_.empty())
+      throw std::runtime_error("the connections are closed: " + aborted_);
     if (!here)
       throw std::runtime_error("Timed out: another rank has not said where it is");
   }
@@ -196,6 +205,7 @@ private:
   std::condition_variable changed_;
   std::map<std::string, std::vector<char>> values_;
   std::vector<std::pair<std::string, std::string>> mine_;
+  std::string aborted_; ///< why; empty: it is not
 };
 
 gloo_relay::gloo_relay(std::function<void(std::string key, std::string value)> publish)
@@ -204,6 +214,8 @@ gloo_relay::gloo_relay(std::function<void(std::string key, std::string value)> p
 void gloo_relay::deliver(const std::string &key, const std::string &value) {
   board_->deliver(key, value);
 }
+
+void gloo_relay::abort(std::string_view reason) { board_->abort(reason); }
 
 std::vector<std::pair<std::string, std::string>> gloo_relay::published() const {
   return board_->published();

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -31,6 +32,8 @@ public:
   const gloo_store &store() const noexcept { return store_; }
   /// What a rank has published. The first value of a key stays.
   void deliver(const std::string &key, const std::string &value);
+  /// Who joins over it waits for nobody any more.
+  void abort(std::string_view reason);
   /// All that ranks here have published, for a carrier that has forgotten it.
   std::vector<std::pair<std::string, std::string>> published() const;
 

@@ -376,6 +376,10 @@ inline end_job() {
 byte told[2];
 #define new_trained(r) (trained[r] != told[r])
 #define hear_trained(r) r_trained[r] = (phase == RUN && new_trained(r) -> trained[r] : r_trained[r]); told[r] = trained[r]
+#elif defined(BUG_TRAINED_BY_LOG)
+/* What the log calls trained an earlier job may have trained. */
+#define new_trained(r) (trained[r] > r_trained[r])
+#define hear_trained(r) r_trained[r] = max(trained[r], r_trained[r])
 #else
 #define new_trained(r) (trained[r] != r_trained[r])
 #define hear_trained(r) r_trained[r] = trained[r]
@@ -400,7 +404,11 @@ inline hear() {
      r_committed[r] = committed[r];
      r_given[r] = committed[r];
      r_staged[r] = staged[r];
+#ifdef BUG_TRAINED_BY_LOG
+     r_trained[r] = (generation[r] -> max(trained[r], min(committed[r], log_trained)) : trained[r]);
+#else
      r_trained[r] = trained[r];
+#endif
 #ifdef BUG_TRAINED_UNHEARD
      told[r] = trained[r];
 #endif

@@ -146,6 +146,7 @@ breaks "words of an earlier planner are obeyed" "${small[@]}" -DLATE -DBUG_OLD_P
 breaks "a checkpoint of an earlier job counts" "${two_crashes[@]}" -DKEEP_TRAINED -DBUG_SAVED_OUTLIVES_GENERATION
 breaks "durable rises while no job runs" -DSTEPS=3 -DCRASHES=2 -DAHEAD=0 -DKEEP_TRAINED -DBUG_DURABLE_NOT_FROZEN
 breaks "the run ends by the log alone" "${small[@]}" -DAHEAD=0 -DBUG_END_BY_LOG
+breaks "a planner takes from the log what a job has trained" -DSTEPS=3 -DCRASHES=2 -DAHEAD=0 -DBUG_TRAINED_BY_LOG
 breaks "what a rank in no job has said is forgotten" "${two_crashes[@]}" -DBUG_STATE_FORGOTTEN
 breaks "trained is not heard while no job runs" "${two_crashes[@]}" -DBUG_TRAINED_UNHEARD
 breaks "(reached: a trained step is rolled back)" "${two_crashes[@]}" -DKEEP_TRAINED -DWITNESS_ROLLED_BACK

@@ -153,7 +153,7 @@ struct parcel_makers {
                                                                  r.number32(), false, 0, list));
     out.feeder = r.who();
     out.source_bytes = r.number();
-    out.epoch = r.number();
+    out.claim = r.claim();
     return out;
   }
   fetch_episodes operator()(std::type_identity<fetch_episodes>) {
@@ -186,7 +186,7 @@ struct parcel_makers {
   }
   micro_batch_taken operator()(std::type_identity<micro_batch_taken>) { return {r.bin()}; }
   stage_step operator()(std::type_identity<stage_step>) {
-    return {r.number(), r.member(), r.number()};
+    return {r.number(), r.member(), r.claim()};
   }
   step_staged operator()(std::type_identity<step_staged>) {
     step_staged out{r.number(), r.number32(), {}, r.number(), r.number()};
@@ -195,7 +195,7 @@ struct parcel_makers {
     return out;
   }
   commit_step operator()(std::type_identity<commit_step>) {
-    return {r.number(), r.digest(), r.number()};
+    return {r.number(), r.digest(), r.claim()};
   }
   rank_notice operator()(std::type_identity<rank_notice>) { return {r.text(), r.text(300)}; }
   step_trained operator()(std::type_identity<step_trained>) {
@@ -213,7 +213,8 @@ struct parcel_makers {
   }
   rank_state operator()(std::type_identity<rank_state>) {
     const auto some = [this] { return static_cast<std::int64_t>(r.random_()); };
-    rank_state out{r.number32(), r.number(), r.number(), r.number(), {}, {}, r.number()};
+    rank_state out{r.number32(), r.number(), r.number(), r.number(),
+                   {},           {},         r.number(), r.number()};
     for (auto n = r.pick(0, 3); n > 0; --n)
       out.committed.push_back({r.number(), r.digest()});
     for (auto n = r.pick(0, 3); n > 0; --n)
@@ -221,19 +222,23 @@ struct parcel_makers {
     return out;
   }
   begin_generation operator()(std::type_identity<begin_generation>) {
-    return {r.number(), r.number()};
+    return {r.number(), r.number(), r.claim()};
   }
   end_generation operator()(std::type_identity<end_generation>) {
-    return {r.number(), r.text(300)};
+    return {r.number(), r.text(300), r.claim()};
   }
-  steps_recorded operator()(std::type_identity<steps_recorded>) { return {r.number(), r.number()}; }
+  steps_recorded operator()(std::type_identity<steps_recorded>) {
+    return {r.number(), r.number(), r.claim()};
+  }
   checkpoint_saved operator()(std::type_identity<checkpoint_saved>) {
     return {r.number32(), r.number()};
   }
   groups_wanted operator()(std::type_identity<groups_wanted>) {
     return {r.groups(), r.pick(0, 1) == 1, r.moment()};
   }
-  finish_training operator()(std::type_identity<finish_training>) { return {r.number()}; }
+  finish_training operator()(std::type_identity<finish_training>) {
+    return {r.number(), r.claim()};
+  }
   planner_progress operator()(std::type_identity<planner_progress>) {
     return {r.number(), r.number(), r.number()};
   }
@@ -296,8 +301,8 @@ struct parcel_text {
     return line(epoch, number);
   }
   static std::string show(const bin_ref &in) {
-    const auto &[step, rank, index, epoch] = in;
-    return line(step, rank, index, epoch);
+    const auto &[step, rank, index, claim] = in;
+    return line(step, rank, index, claim);
   }
   static std::string show(const micro_batch_digest &in) {
     const auto &[rank, index, digest] = in;
@@ -387,8 +392,8 @@ struct parcel_text {
     return line(groups, for_good, when);
   }
   static std::string show(const pack_bin &in) {
-    const auto &[plan, groups, feeder, source_bytes, epoch] = in;
-    return line(plan, groups, feeder, source_bytes, epoch);
+    const auto &[plan, groups, feeder, source_bytes, claim] = in;
+    return line(plan, groups, feeder, source_bytes, claim);
   }
   static std::string show(const fetch_episodes &in) {
     const auto &[group, members, packer, job] = in;
@@ -415,16 +420,16 @@ struct parcel_text {
     return line(bin);
   }
   static std::string show(const stage_step &in) {
-    const auto &[step, micro_batches, epoch] = in;
-    return line(step, micro_batches, epoch);
+    const auto &[step, micro_batches, claim] = in;
+    return line(step, micro_batches, claim);
   }
   static std::string show(const step_staged &in) {
     const auto &[step, rank, digests, wire_bytes, epoch] = in;
     return line(step, rank, digests, wire_bytes, epoch);
   }
   static std::string show(const commit_step &in) {
-    const auto &[step, step_digest, epoch] = in;
-    return line(step, step_digest, epoch);
+    const auto &[step, step_digest, claim] = in;
+    return line(step, step_digest, claim);
   }
   static std::string show(const rank_notice &in) {
     const auto &[key, value] = in;
@@ -459,20 +464,20 @@ struct parcel_text {
     return line(claim, why);
   }
   static std::string show(const rank_state &in) {
-    const auto &[rank, epoch, generation, next, committed, trained, saved] = in;
-    return line(rank, epoch, generation, next, committed, trained, saved);
+    const auto &[rank, epoch, generation, next, committed, trained, saved, trained_to] = in;
+    return line(rank, epoch, generation, next, committed, trained, saved, trained_to);
   }
   static std::string show(const begin_generation &in) {
-    const auto &[generation, next] = in;
-    return line(generation, next);
+    const auto &[generation, next, claim] = in;
+    return line(generation, next, claim);
   }
   static std::string show(const end_generation &in) {
-    const auto &[generation, why] = in;
-    return line(generation, why);
+    const auto &[generation, why, claim] = in;
+    return line(generation, why, claim);
   }
   static std::string show(const steps_recorded &in) {
-    const auto &[trained, durable] = in;
-    return line(trained, durable);
+    const auto &[trained, durable, claim] = in;
+    return line(trained, durable, claim);
   }
   static std::string show(const checkpoint_saved &in) {
     const auto &[rank, step] = in;
@@ -483,8 +488,8 @@ struct parcel_text {
     return line(groups, scored, when);
   }
   static std::string show(const finish_training &in) {
-    const auto &[step] = in;
-    return line(step);
+    const auto &[step, claim] = in;
+    return line(step, claim);
   }
   static std::string show(const planner_progress &in) {
     const auto &[version, step, backlog] = in;

@@ -36,7 +36,7 @@ private:
   digest128 digest();
   group_ref group() { return {number(), number32()}; }
   std::vector<group_ref> groups();
-  bin_ref bin() { return {number(), number32(), number32(), number()}; }
+  bin_ref bin() { return {number(), number32(), number32(), claim()}; }
   planner_moment moment() { return {number(), number()}; }
   planner_claim claim() { return {digest(), number()}; }
   std::shared_ptr<const group_info> info();

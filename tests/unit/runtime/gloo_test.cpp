@@ -84,6 +84,15 @@ BOOST_AUTO_TEST_CASE(a_rank_that_never_joins_is_a_time_out_that_says_who_waited)
   BOOST_TEST(contains(joined.error().message, "rank 0 of 2"), joined.error().message);
 }
 
+BOOST_AUTO_TEST_CASE(a_rank_that_waits_for_another_to_join_ends_when_the_relay_does) {
+  gloo_relay relay([](std::string, std::string) {});
+  std::jthread end([&] { relay.abort("a test"); });
+  const auto joined = join_gloo({.rank = 0, .size = 2, .deadline = 600s}, relay.store());
+  BOOST_REQUIRE(!joined);
+  BOOST_TEST((joined.error().code == errc::peer_lost), joined.error().message);
+  BOOST_TEST(contains(joined.error().message, "a test"), joined.error().message);
+}
+
 BOOST_AUTO_TEST_CASE(an_address_that_is_not_this_machine_is_an_io_error) {
   const auto joined = join_gloo({.rank = 0, .size = 1, .address = "192.0.2.1", .deadline = 200ms},
                                 make_gloo_store());

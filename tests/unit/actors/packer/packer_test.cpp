@@ -135,6 +135,46 @@ BOOST_AUTO_TEST_CASE(what_is_of_an_earlier_epoch_is_dropped_and_not_begun) {
   BOOST_TEST(asked() == 1U);
 }
 
+BOOST_AUTO_TEST_CASE(bins_bind_a_packer_to_the_folder_of_their_planner) {
+  probe<planner_refused> other_planner(world);
+  const planner_claim other{{{2}}, 9};
+  give(7);
+  answer(assembler, 0);
+  world.tell(*subject, planner_hello{other, 0, other_planner.actor()});
+  BOOST_REQUIRE_EQUAL(other_planner.got<planner_refused>().size(), 1);
+  BOOST_TEST((other_planner.got<planner_refused>()[0].claim == other));
+  auto late = order(8, assembler.actor());
+  late.claim = other;
+  world.tell(*subject, late);
+  BOOST_TEST(asked() == 1U);
+  BOOST_TEST(fetched(7).size() == 1U);
+  take(7);
+  world.tell(*subject, late); // nothing binds it any more
+  BOOST_TEST(asked() == 2U);
+  BOOST_TEST(other_planner.got<planner_refused>().size() == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(what_is_for_a_rank_that_is_lost_goes_with_it) {
+  give(7);
+  give(8);
+  answer(assembler, 0);
+  const auto feeder_0 = peer(feeder.actor());
+  world.tell(*subject, peer_down{role::trainer, named("feeder-9", feeder.actor()), "a test"});
+  BOOST_TEST(fetched(7).size() == 1U); // another rank's end
+  world.tell(*subject, peer_down{role::trainer, feeder_0, "a test"});
+  BOOST_TEST(fetched(7).empty());
+  answer(assembler, 1);
+  BOOST_TEST(ready() == steps{7}, boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(a_planner_of_a_lower_epoch_is_fenced) {
+  probe<planner_refused> late(world);
+  world.tell(*subject, planner_hello{{{}, 3}, 0});
+  world.tell(*subject, planner_hello{{{}, 2}, 0, late.actor()});
+  BOOST_REQUIRE_EQUAL(late.got<planner_refused>().size(), 1);
+  BOOST_TEST(late.got<planner_refused>()[0].why == "fenced: epoch 3 leads, this is 2");
+}
+
 BOOST_AUTO_TEST_CASE(episodes_that_do_not_fit_the_plan_end_the_run) {
   episodes[0] = episode_of("c", 1, {prompt(-1, 3)}); // nothing to train
   give(7);

@@ -134,8 +134,10 @@ struct planner_fixture {
     stage(step, 1);
   }
   void train(std::uint64_t step) {
-    for (std::uint32_t rank : {0U, 1U})
-      world.tell(*subject, step_trained{step, rank, {}});
+    for (auto &rank : ranks) {
+      rank.trained_to = step;
+      world.tell(*subject, step_trained{step, rank.rank, {}});
+    }
   }
   std::uint64_t permitted() {
     return reader.got<permit>().empty() ? 0 : reader.got<permit>().back().below;

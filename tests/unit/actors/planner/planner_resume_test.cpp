@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A planner that starts again, and ranks that do.
+#include "actors/planner/config_change.hpp"
 #include "tests/unit/actors/planner/planner_fixture.hpp"
 
 namespace millrace::test {
@@ -24,7 +25,7 @@ struct resume_fixture : planner_fixture {
   /// The ranks' processes have ended and come again, from the checkpoint of this step.
   void ranks_start_again(std::uint64_t saved) {
     for (auto &rank : ranks)
-      rank = {.rank = rank.rank, .next = saved + 1, .saved = saved};
+      rank = {.rank = rank.rank, .next = saved + 1, .saved = saved, .trained_to = saved};
   }
   void save(std::uint64_t step) {
     for (auto &rank : ranks) {
@@ -135,6 +136,7 @@ BOOST_AUTO_TEST_CASE(a_step_that_was_trained_while_no_planner_heard_it_counts) {
     rank.next = 2;
     rank.committed = {{1, feeder0.got<commit_step>().at(0).step_digest}};
     rank.trained = {{1, {5, 6, 7}}};
+    rank.trained_to = 1;
   }
   begin();
   end(1);
@@ -192,7 +194,7 @@ BOOST_AUTO_TEST_CASE(a_lost_rank_ends_the_job_of_the_others_and_throws_away_what
   BOOST_TEST(ranks[0].generation == 2U);
   BOOST_TEST(feeder0.got<stage_step>().size() == 1U);
   BOOST_TEST(packer.got<pack_bin>().size() == 2U);
-  BOOST_TEST(packer.got<pack_bin>()[0].epoch == ranks[0].epoch);
+  BOOST_TEST(packer.got<pack_bin>()[0].claim.epoch == ranks[0].epoch);
 }
 
 BOOST_AUTO_TEST_CASE(late_words_of_a_job_that_has_ended_are_no_conflict) {
@@ -277,6 +279,40 @@ BOOST_AUTO_TEST_CASE(steps_after_the_checkpoint_are_made_again_for_a_job_that_st
   BOOST_TEST((*finished().entries)[episode_state::trained] == 6U);
   BOOST_TEST((*finished().entries)[episode_state::rolled_back] == 0U);
   BOOST_TEST(supervisor.got<step_done>().size() == 3U); // said once
+}
+
+// The log calls steps 2 and 3 trained: the job before this one has trained them.
+BOOST_AUTO_TEST_CASE(a_planner_that_starts_again_asks_what_this_job_has_trained_and_not_the_log) {
+  begin();
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    group(i);
+    stage(i + 1);
+    train(i + 1);
+  }
+  save(1);
+  world.pass_time();
+  lose(0);
+  lose(1);
+  ranks_start_again(1);
+  ranks_up();
+  for (std::uint64_t step : {2, 3}) {
+    world.tell(*subject, group_held{{step - 1, 0}, other_assembler.actor()});
+    stage(step);
+  }
+  for (auto &rank : ranks) {
+    rank.next = 4;
+    rank.committed.clear();
+    for (const auto &commit : feeder0.got<commit_step>())
+      if (commit.step > 1)
+        rank.committed.push_back({commit.step, commit.step_digest});
+  }
+  begin();
+  end(3);
+  BOOST_TEST(supervisor.got<run_finished>().empty());
+  train(2);
+  BOOST_TEST(supervisor.got<run_finished>().empty());
+  train(3);
+  BOOST_TEST((*finished().entries)[episode_state::trained] == 6U);
 }
 
 BOOST_AUTO_TEST_CASE(a_step_that_does_not_become_what_it_was_ends_the_run_with_both_digests) {
@@ -428,6 +464,57 @@ BOOST_AUTO_TEST_CASE(a_folder_of_another_run_source_or_size_is_refused_by_name) 
              }).find("reads a source, the config says b") != std::string::npos);
   BOOST_TEST(refusal([](auto &who) { who.ranks = 3; }).find("with 2 ranks") != std::string::npos);
   BOOST_TEST(run_log::open(state.path(), same, step_keep::durable, false).has_value());
+}
+
+struct config_fixture {
+  temporary_folder state;
+  run_identity who{"a run", "a source", "1",
+                   "ab",    2,          "batch.traces = 2\nenv.math.group_size = 4\n"};
+
+  result<std::unique_ptr<run_log>> open() const {
+    return run_log::open(state.path(), who, step_keep::durable, false);
+  }
+  /// A start with other settings.
+  void change(std::string settings) {
+    who.config_digest += "c";
+    who.settings = std::move(settings);
+  }
+  std::string written() const { return read_config_file(state.path()).value(); }
+};
+
+BOOST_AUTO_TEST_CASE(a_config_that_changed_wins_and_is_what_the_next_start_is_compared_with) {
+  config_fixture here;
+  BOOST_REQUIRE(here.open());
+  BOOST_TEST(here.written() == here.who.settings);
+  here.change("batch.traces = 3\nenv.math.group_size = 4\n");
+  BOOST_REQUIRE(here.open());
+  BOOST_TEST(here.written() == here.who.settings);
+}
+
+BOOST_AUTO_TEST_CASE(a_setting_that_the_log_rests_on_is_refused_by_name) {
+  config_fixture here;
+  {
+    auto log = here.open().value();
+    log_settled record;
+    record.groups.push_back({.ordinal = 0, .key = {"run", "env", "task", "group"}, .states = {0}});
+    BOOST_REQUIRE(log->write(record));
+  }
+  const auto before = here.written();
+  here.change("batch.traces = 2\nenv.math.group_size = 8\n");
+  const auto log = here.open();
+  BOOST_REQUIRE(!log);
+  BOOST_TEST((log.error().code == errc::bad_argument));
+  BOOST_TEST(log.error().message.find("a run with env.math.group_size = 4, the config says 8") !=
+                 std::string::npos,
+             log.error().message);
+  BOOST_TEST(here.written() == before);
+}
+
+BOOST_AUTO_TEST_CASE(before_anything_has_ended_every_setting_may_change) {
+  config_fixture here;
+  BOOST_REQUIRE(here.open());
+  here.change("batch.traces = 2\nenv.math.group_size = 8\n");
+  BOOST_TEST(here.open().has_value());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -115,6 +115,10 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_of_somebody_else_is_refused_by_name) {
   other = owner();
   other.ranks = 4;
   BOOST_TEST(put_at(other, 10) == "it is of a job of 2 ranks, not of 4");
+  other = owner();
+  other.planner.bytes.fill(0x2a);
+  BOOST_TEST(put_at(other, 10) == fmt::format("it is of the planner with folder {}, not of {}",
+                                              digest128{}.hex(), other.planner.hex()));
   BOOST_TEST(put_at(owner(1), 10) == "it is of rank 0, not of 1");
   BOOST_TEST(put_at(owner(), 20) == "it is of step 10, not of 20");
 }

@@ -27,7 +27,8 @@ struct feeder_fixture {
   actor_world world;
   planner_probe planner{world};
   planner_probe other_planner{world};
-  probe<train_step, load_checkpoint, begin_training, steps_recorded> trainer{world};
+  probe<train_step, load_checkpoint, begin_training, steps_recorded, finish_training> trainer{
+      world};
   probe<run_failed> supervisor{world};
   packer_probe packer{world};
   packer_probe second{world};
@@ -57,12 +58,15 @@ struct feeder_fixture {
     out.bytes.fill(value);
     return out;
   }
+  static planner_claim claim_of(std::uint64_t of_epoch, std::uint8_t folder = 1) {
+    return {some_digest(folder), of_epoch};
+  }
   void hello(std::uint64_t of_epoch, std::uint64_t durable = 0, std::uint8_t folder = 1) {
-    world.tell(*subject, planner_hello{{some_digest(folder), of_epoch}, durable});
+    world.tell(*subject, planner_hello{claim_of(of_epoch, folder), durable});
   }
   void loaded(std::uint64_t step) { world.tell(*subject, checkpoint_loaded{step}); }
   void begin_job(std::uint64_t generation, std::uint64_t next) {
-    world.tell(*subject, begin_generation{generation, next});
+    world.tell(*subject, begin_generation{generation, next, claim_of(now)});
   }
   /// From a fresh feeder to a job that begins at step `next`; nothing is kept of it.
   void join(std::uint64_t next) {
@@ -73,7 +77,9 @@ struct feeder_fixture {
     trainer.got<load_checkpoint>().clear();
     trainer.got<begin_training>().clear();
   }
-  bin_ref at(std::uint64_t step, std::uint32_t index) const { return {step, 1, index, now}; }
+  bin_ref at(std::uint64_t step, std::uint32_t index) const {
+    return {step, 1, index, claim_of(now)};
+  }
   peer packer_0() { return named("packer-0", packer.actor()); }
   peer packer_1() { return named("packer-1", second.actor()); }
 
@@ -109,10 +115,10 @@ struct feeder_fixture {
     world.tell(*subject, micro_batch_packed{bin, parts(bin, tokens)});
   }
   void expect(std::uint64_t step, std::uint32_t count) {
-    world.tell(*subject, stage_step{step, count, now});
+    world.tell(*subject, stage_step{step, count, claim_of(now)});
   }
   void commit(std::uint64_t step, std::uint8_t digest = 5) {
-    world.tell(*subject, commit_step{step, some_digest(digest), now});
+    world.tell(*subject, commit_step{step, some_digest(digest), claim_of(now)});
   }
   /// Up to its commit.
   void make(std::uint64_t step) {

@@ -17,10 +17,10 @@ struct feeder_planner_fixture : feeder_fixture {
     return out;
   }
   void record(std::uint64_t trained, std::uint64_t durable) {
-    world.tell(*subject, steps_recorded{trained, durable});
+    world.tell(*subject, steps_recorded{trained, durable, claim_of(now)});
   }
   void end_job(std::uint64_t generation) {
-    world.tell(*subject, end_generation{generation, "rank 3 is lost"});
+    world.tell(*subject, end_generation{generation, "rank 3 is lost", claim_of(now)});
   }
   bool has_failed() { return !supervisor.got<run_failed>().empty(); }
 };
@@ -174,7 +174,7 @@ BOOST_AUTO_TEST_CASE(an_offer_of_a_higher_epoch_counts_as_its_hello) {
 BOOST_AUTO_TEST_CASE(micro_batches_are_asked_for_with_the_epoch_of_their_offer) {
   offer(1, 0);
   BOOST_REQUIRE_EQUAL(asked(packer).size(), 1);
-  BOOST_TEST(asked(packer)[0].epoch == 7U);
+  BOOST_TEST(asked(packer)[0].claim.epoch == 7U);
 }
 
 BOOST_AUTO_TEST_CASE(a_commit_of_an_older_epoch_is_late_and_not_taken) {
@@ -290,6 +290,7 @@ BOOST_AUTO_TEST_CASE(what_is_committed_and_trained_is_told_until_it_is_recorded)
   BOOST_REQUIRE_EQUAL(stands.trained.size(), 2);
   BOOST_TEST(stands.trained[1].step == 2U);
   BOOST_TEST(stands.trained[1].totals.rl == 2);
+  now = 8;
   record(2, 0);
   hello(9);
   stands = state();
@@ -297,6 +298,59 @@ BOOST_AUTO_TEST_CASE(what_is_committed_and_trained_is_told_until_it_is_recorded)
   BOOST_TEST(stands.committed[0].step == 3U);
   BOOST_TEST(stands.trained.empty());
   BOOST_TEST(stands.next == 4U);
+}
+
+BOOST_AUTO_TEST_CASE(late_words_of_an_older_planner_change_nothing) {
+  make(1);
+  train(1);
+  hello(8);
+  planner.got<rank_state>().clear();
+  record(1, 1); // of epoch 7: its steps may have been rolled back since
+  end_job(1);
+  begin_job(2, 2);
+  world.tell(*subject, finish_training{1, claim_of(now)});
+  BOOST_TEST(!has_failed());
+  BOOST_TEST(trainer.got<steps_recorded>().empty());
+  BOOST_TEST(trainer.got<finish_training>().empty());
+  hello(9);
+  BOOST_TEST(state().committed.size() == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(work_of_another_folder_is_ignored_whatever_its_epoch) {
+  expect(1, 2);
+  pack(1, 0);
+  const bin_ref other{1, 1, 1, claim_of(9, 2)};
+  world.tell(*subject, micro_batch_ready{other, 100, packer_1()});
+  world.tell(*subject, stage_step{1, 1, claim_of(9, 2)});
+  world.tell(*subject, commit_step{1, some_digest(5), claim_of(9, 2)});
+  world.tell(*subject, end_generation{1, "a test", claim_of(9, 2)});
+  BOOST_TEST((taken(second) == bins{other}));
+  pack(1, 1); // its own planner's
+  BOOST_TEST(planner.got<step_staged>().size() == 1U);
+  BOOST_TEST(!has_failed());
+}
+
+BOOST_AUTO_TEST_CASE(nothing_binds_a_rank_before_its_job_begins) {
+  begin_fresh();
+  world.tell(*subject, planner_hello{claim_of(9, 2), 0, other_planner.actor()});
+  loaded(0);
+  BOOST_TEST(other_planner.got<rank_state>().size() == 1U);
+  world.tell(*subject, planner_hello{claim_of(3, 1), 0, planner.actor()});
+  BOOST_REQUIRE_EQUAL(other_planner.got<planner_refused>().size(), 1);
+  BOOST_TEST((other_planner.got<planner_refused>()[0].claim == claim_of(9, 2)));
+  BOOST_TEST(planner.got<planner_refused>().empty());
+  BOOST_REQUIRE_EQUAL(trainer.got<load_checkpoint>().size(), 2); // anew, and for this folder
+  BOOST_TEST((trainer.got<load_checkpoint>()[1].folder == some_digest(1)));
+  loaded(0);
+  BOOST_TEST(state().epoch == 3U);
+  world.tell(*subject, begin_generation{1, 1, claim_of(9, 2)}); // it is told already
+  BOOST_TEST(trainer.got<begin_training>().empty());
+  now = 3;
+  begin_job(1, 1);
+  BOOST_REQUIRE_EQUAL(trainer.got<begin_training>().size(), 1);
+  BOOST_TEST((trainer.got<begin_training>()[0].folder == some_digest(1)));
+  make(1);
+  BOOST_TEST(trainer.got<train_step>().size() == 1U);
 }
 
 BOOST_AUTO_TEST_CASE(a_checkpoint_is_told_at_once_and_to_every_later_planner) {

@@ -95,7 +95,7 @@ BOOST_AUTO_TEST_CASE(a_micro_batch_that_is_another_than_it_is_said_to_be_ends_th
 }
 
 BOOST_AUTO_TEST_CASE(an_offer_for_another_rank_ends_the_run) {
-  world.tell(*subject, micro_batch_ready{{1, 0, 0, epoch}, 100, packer_0()});
+  world.tell(*subject, micro_batch_ready{{1, 0, 0, claim_of(epoch)}, 100, packer_0()});
   BOOST_TEST((failure().code == errc::conflict));
   BOOST_TEST(asked(packer).empty());
 }

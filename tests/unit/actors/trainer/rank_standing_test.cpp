@@ -23,22 +23,50 @@ planner_claim claim(std::uint64_t epoch, std::uint64_t folder = 1) {
 
 BOOST_AUTO_TEST_SUITE(rank_standings)
 
-BOOST_AUTO_TEST_CASE(the_first_folder_is_the_one_that_counts) {
+BOOST_AUTO_TEST_CASE(a_generation_binds_the_rank_to_its_folder) {
   rank_standing rank;
   BOOST_TEST(rank.obey(claim(3)).value());
   BOOST_TEST(!rank.obey(claim(3)).value());
   BOOST_TEST(rank.obey(claim(5)).value());
   BOOST_TEST(!rank.obey(claim(4)));
+  rank.load(0);
+  BOOST_REQUIRE(rank.begin({1, 1}).value());
   BOOST_TEST(!rank.obey(claim(9, 2)));
-  BOOST_TEST(rank.epoch() == 5U);
+  BOOST_TEST((rank.leader() == claim(5)));
 }
 
-BOOST_AUTO_TEST_CASE(an_epoch_that_came_with_work_fences_lower_ones_and_names_no_folder) {
+BOOST_AUTO_TEST_CASE(without_a_generation_whoever_says_hello_last_leads) {
   rank_standing rank;
-  BOOST_TEST(rank.meet(5));
+  BOOST_TEST(rank.obey(claim(9, 2)).value());
+  BOOST_TEST(rank.obey(claim(1)).value());
+  BOOST_TEST((rank.leader() == claim(1)));
+  rank.load(4);
+  BOOST_TEST(rank.obey(claim(8, 2)).value());
+  BOOST_TEST(!rank.loaded()); // that was the other run's
+}
+
+BOOST_AUTO_TEST_CASE(work_of_a_higher_epoch_fences_lower_ones_and_that_of_another_folder_does_not) {
+  rank_standing rank;
+  BOOST_TEST(rank.meet(claim(5)));
   BOOST_TEST(!rank.obey(claim(4)));
-  BOOST_TEST(!rank.obey(claim(5, 2)).value());
-  BOOST_TEST(!rank.obey(claim(6, 1)));
+  BOOST_TEST(!rank.meet(claim(9, 2)));
+  BOOST_TEST((rank.leader() == claim(5)));
+  BOOST_TEST(rank.meet(claim(6)));
+}
+
+BOOST_AUTO_TEST_CASE(a_step_that_another_job_has_trained_is_kept_until_this_one_has_too) {
+  rank_standing rank;
+  BOOST_REQUIRE(rank.obey(claim(1)));
+  rank.load(4);
+  BOOST_REQUIRE(rank.begin({2, 5}).value());
+  BOOST_REQUIRE(rank.commit({5, digest_of(5), claim(1)}, true).value());
+  BOOST_REQUIRE(rank.commit({6, digest_of(6), claim(1)}, true).value());
+  rank.train({5, 0, {}});
+  rank.record({6, 4}); // of the job before
+  const auto said = rank.state(0);
+  BOOST_TEST(said.trained_to == 5U);
+  BOOST_REQUIRE_EQUAL(said.committed.size(), 1);
+  BOOST_TEST(said.committed[0].step == 6U);
 }
 
 // Whatever comes in whatever order: a committed step keeps its digest, steps follow each other
@@ -60,7 +88,7 @@ BOOST_AUTO_TEST_CASE(random_words_never_replace_a_committed_step) {
     const auto last = 4 + committed.size();
     if (const auto what = random() % 8; what < 5) {
       const bool staged = random() % 4 != 0;
-      const auto done = rank.commit({step, digest, 1}, staged);
+      const auto done = rank.commit({step, digest, claim(1)}, staged);
       if (step == last + 1 && staged) {
         BOOST_REQUIRE(done.value());
         committed[step] = digest;

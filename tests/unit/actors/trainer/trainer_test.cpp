@@ -194,6 +194,29 @@ BOOST_AUTO_TEST_CASE(a_last_step_that_is_saved_already_is_not_saved_again) {
   BOOST_TEST((saved() == steps{2, 4}));
 }
 
+// The steps before the last one wait for a checkpoint that cannot be written yet.
+BOOST_AUTO_TEST_CASE(the_word_that_no_step_follows_is_kept_until_the_last_one_is_applied) {
+  begin_joined(0);
+  {
+    const auto before = std::signal(SIGXFSZ, SIG_IGN);
+    const file_size_limit full(10);
+    train(1, 3);
+    world.tell(*subject, finish_training{3});
+    std::signal(SIGXFSZ, before);
+  }
+  BOOST_TEST(saved().empty());
+  world.tell(*subject, save_again{});
+  BOOST_TEST((saved() == steps{2, 3}));
+}
+
+BOOST_AUTO_TEST_CASE(the_word_that_no_step_follows_may_come_before_the_last_one) {
+  begin_joined(0);
+  train(1, 2);
+  world.tell(*subject, finish_training{3});
+  train(3);
+  BOOST_TEST((saved() == steps{2, 3}));
+}
+
 // Else it could say later that it has saved step 4, and all ranks would seem to have step 2.
 BOOST_AUTO_TEST_CASE(no_step_follows_a_checkpoint_for_which_there_is_no_space) {
   begin_joined(0);
@@ -225,6 +248,20 @@ BOOST_AUTO_TEST_CASE(a_policy_that_fails_ends_the_run_also_if_ranks_could_start_
   begin_joined(0);
   train(2); // not the one after its last
   BOOST_TEST((failure().code == errc::conflict));
+}
+
+// The run has failed: others have said why.
+BOOST_AUTO_TEST_CASE(a_trainer_that_is_told_not_to_wait_ends_and_does_not_complain) {
+  auto ranks = make_local_collective(2, 600s);
+  options.join = [&ranks](std::uint64_t) -> result<std::unique_ptr<collective>> {
+    return std::move(ranks[0]);
+  };
+  options.breaker = std::make_shared<collective_breaker>();
+  begin_joined(0);
+  options.breaker->break_all("the run has failed");
+  train(1);
+  BOOST_TEST(feeder.got<step_trained>().empty());
+  BOOST_TEST(supervisor.got<run_failed>().empty());
 }
 
 enum class other_rank { silent, gone };
