@@ -145,7 +145,8 @@ constexpr std::array run_table{
             "are far apart in the source; each holds its bytes."),
     run_key("planner.max_staleness", MILLRACE_MEMBER(planner.max_staleness),
             integer_type{0, INT64_MAX, false, true}, "versions",
-            "Episodes whose first version is more than so much older than the policy when their step is "
+            "Episodes whose first version is more than so much older than the policy when their "
+            "step is "
             "cut are not trained. Less: fresher data, more is thrown away; off: no limit."),
     run_key("planner.max_empty_batches", MILLRACE_MEMBER(planner.max_empty_batches),
             integer_type{0, 1'000'000}, "batches",
@@ -235,7 +236,8 @@ constexpr std::array env_table{
     env_key("teacher.model", MILLRACE_MEMBER(teacher.model), text_type{0, limits::name_bytes}, "",
             "Name of the model on that server; empty: whichever it has."),
     env_key("reference.concurrency", MILLRACE_MEMBER(reference.concurrency), count_up_to(1024),
-            "requests", "In flight at a model server from each scorer. More: until its batch is full."),
+            "requests",
+            "In flight at a model server from each scorer. More: until its batch is full."),
     env_key("reference.timeout", MILLRACE_MEMBER(reference.timeout_s), number_type{0.01, 86'400},
             "s", "For one try of one request. Too short: long prompts are never answered."),
     env_key("reference.retries", MILLRACE_MEMBER(reference.retries), integer_type{0, 1000}, "",

@@ -50,10 +50,9 @@ frame encode_annotations(const wire::GroupHeader &group, const group_verdict &ve
   const auto source_at = builder.CreateString(source.data(), source.size());
   const auto algorithm_at = builder.CreateString(algorithm.data(), algorithm.size());
   return finish_body<wire::GroupAnnotations>(
-      builder,
-      wire::CreateGroupAnnotations(builder, key, source_at, group.ordinal(), algorithm_at,
-                                   verdict.admitted, traces_at, verdict.temperature, echo_at,
-                                   verdict.as_unit));
+      builder, wire::CreateGroupAnnotations(builder, key, source_at, group.ordinal(), algorithm_at,
+                                            verdict.admitted, traces_at, verdict.temperature,
+                                            echo_at, verdict.as_unit));
 }
 
 } // namespace millrace

@@ -121,8 +121,8 @@ struct env_config {
 
   echo_config echo;
 
-  /// For opd and opsd. Key: teacher.*. The model server whose logprobs they train towards: opd: of a
-  /// teacher; opsd: of the live policy.
+  /// For opd and opsd. Key: teacher.*. The model server whose logprobs they train towards: opd: of
+  /// a teacher; opsd: of the live policy.
   model_server teacher;
 
   /// For opd and opsd. Key: reference.*.

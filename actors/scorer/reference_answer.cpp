@@ -140,8 +140,8 @@ status prompt_logprobs_reader::take_answer(const json::piece &in) {
 status prompt_logprobs_reader::take_id(std::string_view found) {
   if (found.find(reference_id_prefix) == std::string_view::npos || holds(found, id_))
     return {};
-  return fail(errc::bad_value, "it answers request '{}', not '{}'", to_one_line(found.substr(0, 80)),
-              id_);
+  return fail(errc::bad_value, "it answers request '{}', not '{}'",
+              to_one_line(found.substr(0, 80)), id_);
 }
 
 status prompt_logprobs_reader::take_choices(const json::piece &in) {
@@ -185,8 +185,8 @@ status prompt_logprobs_reader::take_positions(const json::piece &in) {
     return fail(errc::bad_value, "the list goes on, the prompt has {} tokens", prompt_.size());
   if (values_.empty()) {
     if (in.what != kind::null)
-      return fail(errc::bad_value, "it is {}, and nothing comes before the first token: null is due",
-                  shown(in));
+      return fail(errc::bad_value,
+                  "it is {}, and nothing comes before the first token: null is due", shown(in));
     values_.push_back(0.0F);
     return {};
   }
@@ -201,8 +201,8 @@ status prompt_logprobs_reader::take_position(const json::piece &in) {
   const auto token = prompt_[values_.size()];
   if (in.what == kind::end_object) {
     if (!saw_token_)
-      return fail(errc::bad_value, "it has no logprob of token {}: the answer is for another prompt",
-                  token);
+      return fail(errc::bad_value,
+                  "it has no logprob of token {}: the answer is for another prompt", token);
     values_.push_back(last_);
     place_ = place::positions;
     return {};

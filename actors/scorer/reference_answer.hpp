@@ -22,13 +22,13 @@ inline constexpr std::string_view reference_id_prefix = "millrace-";
 /// prompt. Of all that the answer holds it looks at `id` and at choices[0].prompt_logprobs: a list
 /// as long as the prompt, null at position 0, and elsewhere an object whose key of the prompt's own
 /// token holds its `logprob`; other tokens may stand beside it.
-/// Refused, with the position: another length, null, a number that is not finite in float32 or above
-/// 0 (a logit), a token that is not the prompt's (the answer is for another request), a key twice,
-/// another id of ours, bytes after the end. Errors: bad_value, bad_format.
+/// Refused, with the position: another length, null, a number that is not finite in float32 or
+/// above 0 (a logit), a token that is not the prompt's (the answer is for another request), a key
+/// twice, another id of ours, bytes after the end. Errors: bad_value, bad_format.
 class prompt_logprobs_reader {
 public:
-  /// @param prompt not empty; must outlive the reader. @param id what was sent as the request's, with
-  /// reference_id_prefix.
+  /// @param prompt not empty; must outlive the reader. @param id what was sent as the request's,
+  /// with reference_id_prefix.
   prompt_logprobs_reader(std::span<const std::int32_t> prompt, std::string_view id);
 
   status feed(std::string_view bytes);

@@ -33,9 +33,8 @@ private:
 bool is_json(std::string_view content_type) {
   const auto name = content_type.substr(0, content_type.find_first_of("; \t"));
   constexpr std::string_view json = "application/json";
-  return std::ranges::equal(name, json, [](char a, char b) {
-    return (a >= 'A' && a <= 'Z' ? a - 'A' + 'a' : a) == b;
-  });
+  return std::ranges::equal(
+      name, json, [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a - 'A' + 'a' : a) == b; });
 }
 
 tl::unexpected<error> refused(int code, const short_text &text) {
@@ -53,20 +52,20 @@ status post(const reference_attempt &how, std::string_view path, const std::stri
             std::uint64_t most_body, Reader &reader, const stop_signal &stop) {
   int code = 0;
   short_text text;
-  const http_receiver to{
-      .head = [&](const http_head &head) -> status {
-        code = head.status;
-        if (code == 200 && !is_json(head.content_type))
-          return fail(errc::bad_format, "the answer's content-type is '{}', not application/json",
-                      to_one_line(head.content_type.substr(0, 80)));
-        return {};
-      },
-      .body = [&](std::string_view piece) -> status {
-        if (code == 200)
-          return reader.feed(piece);
-        text.take(piece);
-        return {};
-      }};
+  const http_receiver to{.head = [&](const http_head &head) -> status {
+                           code = head.status;
+                           if (code == 200 && !is_json(head.content_type))
+                             return fail(errc::bad_format,
+                                         "the answer's content-type is '{}', not application/json",
+                                         to_one_line(head.content_type.substr(0, 80)));
+                           return {};
+                         },
+                         .body = [&](std::string_view piece) -> status {
+                           if (code == 200)
+                             return reader.feed(piece);
+                           text.take(piece);
+                           return {};
+                         }};
   const auto posted = http_post({.server = how.server,
                                  .path = path,
                                  .id = how.id,
@@ -90,7 +89,8 @@ result<std::vector<float>> ask_logprobs(const reference_attempt &how,
                                         const stop_signal &stop) {
   prompt_logprobs_reader reader(prompt, how.id);
   const auto most = std::min(most_answer_bytes, answer_bytes + bytes_per_token * prompt.size());
-  MILLRACE_TRY(post(how, "/v1/completions", completion_body(how.model, prompt), most, reader, stop));
+  MILLRACE_TRY(
+      post(how, "/v1/completions", completion_body(how.model, prompt), most, reader, stop));
   return reader.finish();
 }
 

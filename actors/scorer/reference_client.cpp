@@ -62,7 +62,7 @@ struct reference_client::state {
   std::size_t running = 0; ///< threads
   std::uint64_t numbers = 0;
   std::deque<task> tasks;
-  std::size_t asked = 0; ///< prompts under way
+  std::size_t asked = 0;                        ///< prompts under way
   std::vector<std::shared_ptr<group>> groups{}; ///< not answered
   hint_cache hints;
 };
@@ -130,8 +130,8 @@ result<std::vector<float>> reference_client::state::ask(const reference_prompt &
     whole.insert(whole.end(), tokens.begin(), tokens.end());
     tokens = whole;
   }
-  const auto values = persist(
-      of, [&](const reference_attempt &how) { return ask_logprobs(how, tokens, stop); });
+  const auto values =
+      persist(of, [&](const reference_attempt &how) { return ask_logprobs(how, tokens, stop); });
   if (!values)
     return tl::unexpected(values.error());
   return branch_values(*values, hint_tokens);

@@ -53,9 +53,9 @@ public:
   reference_client(const reference_client &) = delete;
   reference_client &operator=(const reference_client &) = delete;
 
-  /// Asks for a group, of at least one prompt. Does not block. `then` is called exactly once, from a thread of the client or
-  /// of shutdown(), and must not block or call back into the client; after the first error what is
-  /// left of the group is not asked any more.
+  /// Asks for a group, of at least one prompt. Does not block. `then` is called exactly once, from
+  /// a thread of the client or of shutdown(), and must not block or call back into the client;
+  /// after the first error what is left of the group is not asked any more.
   void ask(std::vector<reference_prompt> prompts, done then);
 
   /// Prompts that are asked or wait for their turn.

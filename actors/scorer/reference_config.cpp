@@ -12,8 +12,8 @@ std::vector<error> model_server::validate(std::string_view key) const {
       errors.push_back(
           {errc::bad_config, fmt::format("{}.endpoint = {}", key, url.error().message)});
   if (endpoint.empty() && !model.empty())
-    errors.push_back({errc::bad_config,
-                      fmt::format("{0}.model is set and {0}.endpoint is not: set both", key)});
+    errors.push_back(
+        {errc::bad_config, fmt::format("{0}.model is set and {0}.endpoint is not: set both", key)});
   return errors;
 }
 

@@ -88,8 +88,9 @@ status prompt_maker::add_branch(std::uint32_t t, std::uint32_t b,
   for (const auto n : path.nodes) {
     const auto &node = nodes[n];
     if (!first_has_value && prompt.tokens.empty() && !node.mask.empty() && node.mask[0] != 0)
-      return bad(t, "node {} trains the first token of a branch: nothing comes before it, so a "
-                    "teacher has no logprob for it",
+      return bad(t,
+                 "node {} trains the first token of a branch: nothing comes before it, so a "
+                 "teacher has no logprob for it",
                  n);
     prompt.tokens.insert(prompt.tokens.end(), node.token_ids.begin(), node.token_ids.end());
   }
@@ -118,15 +119,16 @@ std::vector<std::uint32_t> reference_episodes(const wire::GroupHeader &group) {
     const auto &episode = *group.episodes()->Get(e);
     const auto *traces = episode.traces();
     if (is_scored(episode) && traces != nullptr &&
-        std::any_of(traces->begin(), traces->end(), [](const auto *t) { return is_eligible(*t) && lacks_reference(*t); }))
+        std::any_of(traces->begin(), traces->end(),
+                    [](const auto *t) { return is_eligible(*t) && lacks_reference(*t); }))
       out.push_back(e);
   }
   return out;
 }
 
-result<std::vector<reference_prompt>>
-reference_prompts(const wire::GroupHeader &group, std::span<const sealed_episode> episodes,
-                  reference_kind kind) {
+result<std::vector<reference_prompt>> reference_prompts(const wire::GroupHeader &group,
+                                                        std::span<const sealed_episode> episodes,
+                                                        reference_kind kind) {
   const auto wanted = reference_episodes(group);
   if (episodes.size() != wanted.size())
     return fail(errc::conflict, "{} episodes came, {} are wanted", episodes.size(), wanted.size());

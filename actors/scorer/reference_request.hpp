@@ -37,12 +37,13 @@ struct reference_prompt {
 std::vector<std::uint32_t> reference_episodes(const wire::GroupHeader &group);
 
 /// The prompts of a group: one for each trainable branch of each eligible trace, by episode, trace
-/// and branch. Pure. @param episodes those that reference_episodes() names, in that order. Errors: bad_value if a trace has no hint and needs one, if a branch trains its
-/// first token and nothing comes before it, or if header and episode do not fit, with episode and
-/// trace; too_large over limits::micro_batch_tokens.
-result<std::vector<reference_prompt>>
-reference_prompts(const wire::GroupHeader &group, std::span<const sealed_episode> episodes,
-                  reference_kind kind);
+/// and branch. Pure. @param episodes those that reference_episodes() names, in that order. Errors:
+/// bad_value if a trace has no hint and needs one, if a branch trains its first token and nothing
+/// comes before it, or if header and episode do not fit, with episode and trace; too_large over
+/// limits::micro_batch_tokens.
+result<std::vector<reference_prompt>> reference_prompts(const wire::GroupHeader &group,
+                                                        std::span<const sealed_episode> episodes,
+                                                        reference_kind kind);
 
 /// The values of the branch out of those of the whole prompt.
 /// @param values one for each token of the hint and of `prompt.tokens`; the first is no logprob.

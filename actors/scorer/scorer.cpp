@@ -20,7 +20,7 @@ void scorer::on_exit() {
 }
 
 caf::behavior scorer::make_behavior() {
-  return {on(&scorer::score), on(&scorer::take_turn), on(&scorer::take_hello),
+  return {on(&scorer::score),     on(&scorer::take_turn),     on(&scorer::take_hello),
           on(&scorer::take_down), on(&scorer::take_episodes), on(&scorer::take_reference),
           on(&scorer::finish)};
 }

@@ -14,7 +14,6 @@
 #include "actors/run_counters.hpp"
 #include "actors/scorer/annotate.hpp"
 #include "actors/scorer/reference_client.hpp"
-#include "actors/scorer/reference_client.hpp"
 
 namespace millrace {
 
@@ -31,7 +30,8 @@ struct scorer_peers {
 /// A group:  (none) --needs nothing else--> answered
 ///             +--asks for its turn--> waiting --turn--> answered
 ///                                        |
-///                                        +--turn--> fetches tokens, asks a model server--> answered
+///                                        +--turn--> fetches tokens, asks a model server-->
+///                                        answered
 ///                                        +--has an answer already, or its assembler is lost-->
 ///                                        (none)
 ///
@@ -58,8 +58,8 @@ private:
   struct waiting_group {
     group_complete in;
     body<wire::GroupHeader> header;
-    const env_config *env = nullptr; ///< in settings_
-    std::string key{};               ///< whose state it needs; empty: none
+    const env_config *env = nullptr;         ///< in settings_
+    std::string key{};                       ///< whose state it needs; empty: none
     std::vector<sealed_episode> episodes{};  ///< reference_episodes(), once they are here
     std::vector<reference_prompt> prompts{}; ///< what the model server was asked
   };
@@ -94,7 +94,7 @@ private:
   std::map<std::uint64_t, group_ref> jobs_; ///< whose tokens are fetched, or at a model server
   std::uint64_t last_job_ = 0;
   std::map<std::string, std::unique_ptr<reference_client>> clients_; ///< by endpoint and model
-  planner_claim claim_; ///< of the planner
+  planner_claim claim_;                                              ///< of the planner
   bool draining_ = false;
 };
 

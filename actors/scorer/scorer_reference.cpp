@@ -84,10 +84,12 @@ void scorer::take_episodes(const episodes_fetched &in) {
     group->episodes = in.episodes;
     group->prompts = *prompts;
     client_of(*group->env)
-        .ask(std::move(*prompts), [to = caf::actor(this), job = in.job](reference_client::answer what) {
-          caf::anon_send(to, reference_answered{job, std::make_shared<const reference_client::answer>(
-                                                         std::move(what))});
-        });
+        .ask(std::move(*prompts),
+             [to = caf::actor(this), job = in.job](reference_client::answer what) {
+               caf::anon_send(
+                   to, reference_answered{
+                           job, std::make_shared<const reference_client::answer>(std::move(what))});
+             });
     return;
   }
   // An assembler that does not hold the group was told that it is settled, or offers it again.

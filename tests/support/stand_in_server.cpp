@@ -187,7 +187,8 @@ scripted_reply honest(const seen_request &request) {
     return {http_ok(completion_answer(request))};
   json::document document;
   const auto root = document.parse(request.body);
-  const auto text = root ? root->get<std::string>("prompt") : root.map([](auto) { return std::string(); });
+  const auto text =
+      root ? root->get<std::string>("prompt") : root.map([](auto) { return std::string(); });
   return {http_ok(fmt::format(R"({{"count":1,"tokens":[{}]}})",
                               fmt::join(stand_in_tokens(text ? *text : ""), ",")))};
 }

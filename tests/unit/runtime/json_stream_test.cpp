@@ -24,7 +24,9 @@ std::string read(std::string_view text, std::size_t step = 1) {
     else if (in.what == kind::null)
       out += "null";
     else
-      out += std::string(in.what == kind::key ? "k:" : in.what == kind::text ? "t:" : "") +
+      out += std::string(in.what == kind::key    ? "k:"
+                         : in.what == kind::text ? "t:"
+                                                 : "") +
              std::string(in.text);
     return {};
   });

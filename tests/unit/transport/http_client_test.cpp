@@ -60,8 +60,9 @@ BOOST_AUTO_TEST_CASE(a_request_arrives_as_it_was_made_and_the_answer_comes_back)
 }
 
 BOOST_AUTO_TEST_CASE(an_answer_ends_with_its_last_byte_though_the_connection_stays) {
-  test::stand_in_server server(
-      [](const seen_request &) -> scripted_reply { return {test::http_ok("x"), after::hold}; });
+  test::stand_in_server server([](const seen_request &) -> scripted_reply {
+    return {test::http_ok("x"), after::hold};
+  });
   BOOST_TEST(post(server.url()) == "x");
 }
 
@@ -92,8 +93,7 @@ BOOST_AUTO_TEST_CASE(a_status_line_without_an_end_is_refused) {
   test::stand_in_server server([](const seen_request &) -> scripted_reply {
     return {"HTTP/1.1 200 " + std::string(1 << 20, 'a'), after::flood};
   });
-  BOOST_TEST(post(server.url()) ==
-             "too_large: the head of the answer has more than 32768 bytes");
+  BOOST_TEST(post(server.url()) == "too_large: the head of the answer has more than 32768 bytes");
 }
 
 BOOST_AUTO_TEST_CASE(a_body_without_an_end_is_refused_at_its_bound) {
@@ -112,12 +112,12 @@ BOOST_AUTO_TEST_CASE(an_answer_that_ends_early_is_a_lost_peer) {
 }
 
 BOOST_AUTO_TEST_CASE(an_error_of_the_receiver_ends_the_answer) {
-  test::stand_in_server server(
-      [](const seen_request &) -> scripted_reply { return {test::http_ok("x"), after::hold}; });
-  const http_receiver to{.head = [](const http_head &) -> status {
-                           return fail(errc::bad_value, "no thanks");
-                         },
-                         .body = {}};
+  test::stand_in_server server([](const seen_request &) -> scripted_reply {
+    return {test::http_ok("x"), after::hold};
+  });
+  const http_receiver to{
+      .head = [](const http_head &) -> status { return fail(errc::bad_value, "no thanks"); },
+      .body = {}};
   const stop_signal stop;
   const auto posted = http_post({.server = http_url::parse(server.url()).value(),
                                  .path = "/",

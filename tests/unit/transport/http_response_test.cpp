@@ -107,8 +107,8 @@ BOOST_AUTO_TEST_CASE(a_head_without_an_end_is_refused_before_it_grows) {
 
 BOOST_AUTO_TEST_CASE(what_is_not_http_is_refused_with_how_it_begins) {
   BOOST_TEST(read("SSH-2.0-x\r\n") == "the answer is not HTTP/1.1: it begins with 'SSH-2.0-x'");
-  for (const char *line : {"HTTP/1.1 2x0 OK", "HTTP/1.1", "HTTP/2 200", "HTTP/1.1 99 x",
-                           "HTTP/1.1 2000 x", ""})
+  for (const char *line :
+       {"HTTP/1.1 2x0 OK", "HTTP/1.1", "HTTP/2 200", "HTTP/1.1 99 x", "HTTP/1.1 2000 x", ""})
     BOOST_TEST(read(std::string(line) + "\r\n").find("is not HTTP/1.1") != std::string::npos);
 }
 

@@ -45,10 +45,10 @@ BOOST_AUTO_TEST_CASE(https_is_refused_with_what_to_do) {
 }
 
 BOOST_AUTO_TEST_CASE(what_is_no_url_is_refused_with_its_text) {
-  for (const char *url :
-       {"", "host:80", "ftp://host", "http://", "http://:80", "http://host:", "http://host:0",
-        "http://host:65536", "http://host:80x", "http://user@host", "http://host/a?b", "http://[::1",
-        "http://[::1]8000", "http://a b", "http://host/\r\nX: y", "http://host#x", "http://[]:80"}) {
+  for (const char *url : {"", "host:80", "ftp://host", "http://", "http://:80",
+                          "http://host:", "http://host:0", "http://host:65536", "http://host:80x",
+                          "http://user@host", "http://host/a?b", "http://[::1", "http://[::1]8000",
+                          "http://a b", "http://host/\r\nX: y", "http://host#x", "http://[]:80"}) {
     const auto parsed = http_url::parse(url);
     BOOST_TEST_CONTEXT(url) {
       BOOST_REQUIRE(!parsed);

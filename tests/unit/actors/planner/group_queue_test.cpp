@@ -17,9 +17,11 @@ queued_group group(std::uint64_t ordinal, bool kept = true, std::uint64_t first 
   a.first_version = a.last_version = first;
   b.first_version = b.last_version = second.value_or(first);
   const auto header = header_of(group_of({a, b}));
-  return {{ordinal, 0},
-          make_ready_group(header.bytes(), annotate(header, env_config{}, {}).value().annotations, 64).value(),
-          {}};
+  return {
+      {ordinal, 0},
+      make_ready_group(header.bytes(), annotate(header, env_config{}, {}).value().annotations, 64)
+          .value(),
+      {}};
 }
 
 staleness_rule recorded(std::uint64_t limit) { return {{.fresh = false, .offset = 0}, limit}; }

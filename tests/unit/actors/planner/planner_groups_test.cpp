@@ -138,7 +138,8 @@ BOOST_AUTO_TEST_CASE(an_answer_for_more_or_fewer_traces_than_asked_ends_the_run_
     if (given > 0)
       others[0] = 1;
     const auto other = group_header(0, others);
-    auto annotations = annotate(parse<wire::GroupHeader>(other).value(), env_config{}, {}).value().annotations;
+    auto annotations =
+        annotate(parse<wire::GroupHeader>(other).value(), env_config{}, {}).value().annotations;
     world.tell(*subject, group_scored{{0, 0}, asked, annotations, assembler.actor()});
     BOOST_TEST(failure().find(fmt::format("algorithm grpo answers for {} traces", given)) !=
                std::string::npos);

@@ -55,7 +55,8 @@ BOOST_AUTO_TEST_CASE(what_is_over_the_limit_is_marked_and_what_is_at_it_is_not) 
   a.first_version = 2;
   b.first_version = 1;
   const auto header = header_of({a, b});
-  auto group = make_ready_group(header.bytes(), annotate(header, {}, {}).value().annotations, 64).value();
+  auto group =
+      make_ready_group(header.bytes(), annotate(header, {}, {}).value().annotations, 64).value();
   const staleness_rule rule{recorded, 2};
   const auto left = judge(group, 5, rule); // version 4 is trained
   BOOST_TEST(left.traces == 1U);
@@ -69,7 +70,8 @@ BOOST_AUTO_TEST_CASE(what_is_over_the_limit_is_marked_and_what_is_at_it_is_not) 
 BOOST_AUTO_TEST_CASE(without_a_limit_nothing_is_too_old) {
   const auto header = header_of({episode_of("a", 1, {prompt(-1, 3), turn(0, {1})}),
                                  episode_of("b", 0, {prompt(-1, 3), turn(0, {1})})});
-  auto group = make_ready_group(header.bytes(), annotate(header, {}, {}).value().annotations, 64).value();
+  auto group =
+      make_ready_group(header.bytes(), annotate(header, {}, {}).value().annotations, 64).value();
   BOOST_TEST(judge(group, 1000, {recorded, {}}).traces == 2U);
 }
 

@@ -12,8 +12,7 @@ namespace {
 const std::vector<std::int32_t> prompt{7, 8, 9};
 const std::string id = "millrace-1f-3";
 
-template <class Reader>
-std::string read(Reader &reader, std::string_view text, std::size_t step) {
+template <class Reader> std::string read(Reader &reader, std::string_view text, std::size_t step) {
   for (std::size_t at = 0; at < text.size(); at += step)
     if (const auto fed = reader.feed(text.substr(at, step)); !fed)
       return fed.error().message;
@@ -94,7 +93,8 @@ BOOST_AUTO_TEST_CASE(an_answer_for_other_tokens_is_refused) {
 
 BOOST_AUTO_TEST_CASE(an_answer_with_the_id_of_another_request_is_refused) {
   const auto with = [](std::string_view found) {
-    return values(fmt::format(R"({{"id":{},"choices":[{{"prompt_logprobs":[{}]}}]}})", found, good));
+    return values(
+        fmt::format(R"({{"id":{},"choices":[{{"prompt_logprobs":[{}]}}]}})", found, good));
   };
   BOOST_TEST(with("\"cmpl-millrace-1f-3\"") == "0 -0.5 -0.001");
   BOOST_TEST(with("\"cmpl-a-server's own\"") == "0 -0.5 -0.001");

@@ -31,8 +31,8 @@ public:
   /// Waits for so many.
   std::vector<reference_client::answer> wait(std::size_t count) {
     std::unique_lock lock(mutex_);
-    BOOST_REQUIRE(changed_.wait_for(lock, std::chrono::seconds(60),
-                                    [&] { return got_.size() >= count; }));
+    BOOST_REQUIRE(
+        changed_.wait_for(lock, std::chrono::seconds(60), [&] { return got_.size() >= count; }));
     return got_;
   }
 
@@ -231,8 +231,7 @@ BOOST_AUTO_TEST_CASE(a_server_that_stalls_is_left_in_time_and_given_up) {
                    [then](const seen_request &) -> scripted_reply {
                      return {"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n", then};
                    },
-                   0.05) ==
-               "timed_out: given up after 2 tries: no whole answer within 50 ms");
+                   0.05) == "timed_out: given up after 2 tries: no whole answer within 50 ms");
 }
 
 BOOST_AUTO_TEST_CASE(statuses_that_may_pass_are_tried_again_and_others_are_final) {
@@ -265,7 +264,8 @@ BOOST_AUTO_TEST_CASE(an_answer_with_null_or_a_number_that_is_not_finite_is_refus
 }
 
 BOOST_AUTO_TEST_CASE(an_answer_for_another_request_is_refused) {
-  BOOST_TEST(holds(verdict_on_lie("cmpl-millrace-1f-", "cmpl-millrace-1f-9"), "it answers request"));
+  BOOST_TEST(
+      holds(verdict_on_lie("cmpl-millrace-1f-", "cmpl-millrace-1f-9"), "it answers request"));
   BOOST_TEST(holds(verdict_on_lie("{\"2\":", "{\"4\":"), "the answer is for another prompt"));
 }
 

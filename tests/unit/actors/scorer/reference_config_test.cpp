@@ -38,11 +38,10 @@ BOOST_AUTO_TEST_CASE(a_model_without_a_server_is_refused) {
 }
 
 BOOST_AUTO_TEST_CASE(all_ranges_are_checked_at_once) {
-  BOOST_TEST(
-      joined(reference_limits{0, std::nan(""), 1001}.validate("env.a.reference")) ==
-      "env.a.reference.concurrency = 0: it must be from 1 to 1024 | "
-      "env.a.reference.timeout = nan: it must be from 0.01 to 86400 | "
-      "env.a.reference.retries = 1001: it must be from 0 to 1000");
+  BOOST_TEST(joined(reference_limits{0, std::nan(""), 1001}.validate("env.a.reference")) ==
+             "env.a.reference.concurrency = 0: it must be from 1 to 1024 | "
+             "env.a.reference.timeout = nan: it must be from 0.01 to 86400 | "
+             "env.a.reference.retries = 1001: it must be from 0 to 1000");
 }
 
 BOOST_AUTO_TEST_SUITE_END()
