@@ -249,6 +249,27 @@ struct group_held {
   peer assembler;
 };
 
+/// One message of a reader about an episode: frame_arrived, episode_arrived or episode_rejected.
+struct safe_message {
+  static constexpr std::uint32_t whole = UINT32_MAX; ///< `frame` of an episode that is not a frame
+
+  group_ref group;
+  std::uint32_t member = 0;
+  std::uint32_t attempt = 0;
+  std::uint32_t frame = whole; ///< its number
+
+  auto operator<=>(const safe_message &) const = default;
+};
+
+/// From an assembler with a journal to the reader that sent them, control: they are on its disk.
+/// The reader need not keep them; from then on their group stays with that assembler, whatever
+/// becomes of it. At most most_messages.
+struct messages_safe {
+  static constexpr std::size_t most_messages = 1024; ///< keeps the message small
+  std::vector<safe_message> messages;
+  peer assembler;
+};
+
 /// What a packer must know of one group to gather from it.
 struct bin_group {
   group_ref group;
@@ -566,7 +587,7 @@ struct parcel {
                stage_step, step_staged, commit_step, rank_notice, step_trained, run_failed,
                planner_hello, planner_refused, rank_state, begin_generation, end_generation,
                steps_recorded, checkpoint_saved, groups_wanted, group_again, group_held,
-               finish_training, score_wanted, score_turn, planner_progress>
+               finish_training, score_wanted, score_turn, planner_progress, messages_safe>
       what;
 };
 
@@ -644,6 +665,7 @@ MILLRACE_MESSAGE(millrace::begin_training)
 MILLRACE_MESSAGE(millrace::groups_wanted)
 MILLRACE_MESSAGE(millrace::group_again)
 MILLRACE_MESSAGE(millrace::group_held)
+MILLRACE_MESSAGE(millrace::messages_safe)
 MILLRACE_MESSAGE(millrace::peer_up)
 MILLRACE_MESSAGE(millrace::peer_draining)
 MILLRACE_MESSAGE(millrace::peer_down)

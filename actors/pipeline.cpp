@@ -42,6 +42,7 @@ public:
                          config_.planner.max_staleness};
     options.checkpoints = config_.trainer.checkpoint_every != 0;
     options.restarts = config_.recovery.wait_s > 0;
+    options.journals = config_.recovery.journal;
     add("planner", role::planner, "planner",
         system_.spawn<planner, caf::detached>(parts_.context, std::move(options), std::move(log),
                                               supervisor_, parts_.counters));
@@ -80,16 +81,28 @@ public:
                               scorer_peers{planner_, supervisor_}, parts_.counters));
   }
 
-  void spawn_assembler(const actor_spec &spec) {
+  status spawn_assembler(const actor_spec &spec) {
     group_deadlines deadlines{{}, config_.env_default.deadline_s};
     for (const auto &[name, env] : config_.envs)
       deadlines.by_env.emplace(name, env.deadline_s);
+    const assembler_options options{spec.name, config_.instances.env_readers, config_.plan.seq_len,
+                                    std::move(deadlines), parts_.config};
+    const assembler_peers peers{{}, planner_, supervisor_};
+    if (!config_.recovery.journal) {
+      add("assembler", role::assembler, spec.name,
+          system_.spawn<assembler>(parts_.context, options, peers, parts_.counters));
+      return {};
+    }
+    auto own = journal::open({.folder = parts_.state / "journal" / spec.name,
+                              .run = config_.id,
+                              .assembler = spec.name,
+                              .sync = config_.recovery.sync});
+    if (!own)
+      return tl::unexpected(std::move(own).error());
     add("assembler", role::assembler, spec.name,
-        system_.spawn<assembler>(parts_.context,
-                                 assembler_options{spec.name, config_.instances.env_readers,
-                                                   config_.plan.seq_len, std::move(deadlines),
-                                                   parts_.config},
-                                 assembler_peers{{}, planner_, supervisor_}, parts_.counters));
+        system_.spawn<assembler, caf::detached>(parts_.context, options, peers, parts_.counters,
+                                                std::move(*own)));
+    return {};
   }
 
   status spawn_reader(const actor_spec &spec) {
@@ -212,7 +225,7 @@ result<pipeline> start_actors(caf::actor_system &system, std::span<const actor_s
       out.spawn_scorer(spec);
       break;
     case role::assembler:
-      out.spawn_assembler(spec);
+      MILLRACE_TRY(out.spawn_assembler(spec));
       break;
     case role::env_reader:
       MILLRACE_TRY(out.spawn_reader(spec));
@@ -230,7 +243,7 @@ bool works_with(role who, role whom) noexcept {
   case role::env_reader:
     return whom == role::assembler;
   case role::assembler:
-    return whom == role::scorer;
+    return whom == role::scorer || whom == role::env_reader;
   case role::planner:
     return whom == role::env_reader || whom == role::assembler || whom == role::scorer ||
            whom == role::packer || whom == role::trainer;
@@ -242,7 +255,6 @@ bool works_with(role who, role whom) noexcept {
 bool hears_of_loss(role who, role whom) noexcept {
   return works_with(who, whom) || (who == role::trainer && whom == role::packer) ||
          (who == role::packer && whom == role::trainer) ||
-         (who == role::assembler && whom == role::env_reader) ||
          (who == role::scorer && whom == role::assembler);
 }
 

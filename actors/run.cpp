@@ -288,16 +288,19 @@ result<process_staff> start(caf::actor_system &system, const caf::actor &supervi
         office);
   staff.host = system.spawn<host>(
       context,
-      host_options{.entry = std::move(entry),
-                   .directory_process = std::string(directory_process),
-                   .directory_endpoint = config.link.directory,
-                   .directory_key = directory_key,
-                   .lease = lease,
-                   .status = status_source{parts.process.program, config.memory_limit,
-                                           parts.stages.counters, office},
-                   .has_directory = parts.process.directory,
-                   .patience_for_restart = std::chrono::milliseconds(
-                       static_cast<std::int64_t>(config.recovery.wait_s * 1000))},
+      host_options{
+          .entry = std::move(entry),
+          .directory_process = std::string(directory_process),
+          .directory_endpoint = config.link.directory,
+          .directory_key = directory_key,
+          .lease = lease,
+          .status = status_source{parts.process.program, config.memory_limit, parts.stages.counters,
+                                  office},
+          .has_directory = parts.process.directory,
+          .patience_for_restart =
+              std::chrono::milliseconds(static_cast<std::int64_t>(config.recovery.wait_s * 1000)),
+          .pinned = [counters = parts.stages.counters](
+                        const std::string &name) { return counters->pinned->count(name); }},
       office, stages.contacts, staff.directory, supervising);
   for (const auto &one : stages.contacts)
     office->add_local(one);

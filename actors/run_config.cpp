@@ -43,6 +43,9 @@ std::vector<error> run_config::validate() const {
   check_deadline("env_default", env_default);
   for (const auto &[name, env] : envs)
     check_deadline("env." + name, env);
+  if (recovery.journal && state.empty())
+    errors.push_back({errc::bad_config, "assembler.journal: a journal is kept in the state folder: "
+                                        "name one with state"});
   constexpr std::uint64_t least_memory = std::uint64_t{1} << 20;
   if (memory_limit != 0 && memory_limit < least_memory)
     errors.push_back({errc::bad_config,

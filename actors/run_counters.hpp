@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "actors/node/wait_board.hpp"
+#include "actors/reader/pinned_groups.hpp"
 #include "runtime/frame.hpp"
 #include "runtime/stage_meter.hpp"
 
@@ -24,6 +25,7 @@ inline std::string_view last_warning(std::uint64_t number) noexcept {
 struct run_counters {
   stage_meters stages;
   std::shared_ptr<wait_board> waits = std::make_shared<wait_board>();
+  std::shared_ptr<pinned_groups> pinned = std::make_shared<pinned_groups>();
   std::shared_ptr<memory_meter> memory = std::make_shared<memory_meter>();
 
   std::atomic<std::uint64_t> mapped{0}; ///< bytes of mapped files

@@ -31,6 +31,8 @@ tl::unexpected<error> not_opened(const std::filesystem::path &path, int number) 
   // A pipe that nobody reads, a device without a driver, a socket.
   if (number == ENXIO || number == ENODEV)
     return fail(errc::bad_argument, "cannot open '{}': it is not a regular file", path.string());
+  if (code_of_write(number) == errc::no_space)
+    return fail(errc::no_space, "cannot make '{}': {}", path.string(), reason_of(number));
   return fail(number == ENOENT || number == ENOTDIR ? errc::not_found : errc::io,
               "cannot open '{}': {}", path.string(), reason_of(number));
 }

@@ -21,7 +21,8 @@ public:
   };
 
   /// Makes the file if there is none. Errors: conflict (locked by another process, or a second time
-  /// in this one), not_found (no folder), bad_argument (a folder, a device, a symbolic link), io.
+  /// in this one), not_found (no folder), bad_argument (a folder, a device, a symbolic link),
+  /// no_space (for its name), io.
   static result<append_file> open(const std::filesystem::path &path, options how);
 
   append_file(append_file &&other) noexcept;

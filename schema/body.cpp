@@ -209,6 +209,18 @@ void visit(vector_audit &a, const wire::RecordingIndex &root) {
   a.tables(root.groups(), [&a](const wire::GroupCount &group) { visit(a, group.key()); });
 }
 
+void visit(vector_audit &a, const wire::JournalOpen &root) {
+  a.text(root.run());
+  a.text(root.assembler());
+}
+
+void visit(vector_audit &a, const wire::JournalArrival &root) {
+  visit(a, root.key());
+  a.text(root.source());
+  a.text(root.episode());
+  a.text(root.reason());
+}
+
 void visit(vector_audit &a, const wire::PeerId *peer) {
   if (peer != nullptr)
     a.text(peer->name());
@@ -296,6 +308,9 @@ void visit(vector_audit &a, const wire::ActorEnvelope &root) {
     return visit(a, root.message_as_GroupAgain()->info());
   case wire::ActorMessage::GroupHeld:
     return visit(a, root.message_as_GroupHeld()->assembler());
+  case wire::ActorMessage::MessagesSafe:
+    a.structs(root.message_as_MessagesSafe()->messages());
+    return visit(a, root.message_as_MessagesSafe()->assembler());
   case wire::ActorMessage::NONE:
   case wire::ActorMessage::PlannerHello:
   case wire::ActorMessage::BeginGeneration:
@@ -465,6 +480,8 @@ template result<body<wire::MicroBatch>> parse(frame, const std::shared_ptr<memor
 template result<body<wire::GroupSize>> parse(frame, const std::shared_ptr<memory_meter> &);
 template result<body<wire::EpisodeText>> parse(frame, const std::shared_ptr<memory_meter> &);
 template result<body<wire::RecordingIndex>> parse(frame, const std::shared_ptr<memory_meter> &);
+template result<body<wire::JournalOpen>> parse(frame, const std::shared_ptr<memory_meter> &);
+template result<body<wire::JournalArrival>> parse(frame, const std::shared_ptr<memory_meter> &);
 template result<body<wire::ActorEnvelope>> parse(frame, const std::shared_ptr<memory_meter> &);
 template result<body<wire::HostEnvelope>> parse(frame, const std::shared_ptr<memory_meter> &);
 template result<body<wire::LinkHeader>> parse(frame, const std::shared_ptr<memory_meter> &);

@@ -49,8 +49,8 @@ struct recording_summary {
   std::string path;
   std::string source;
   std::uint64_t bytes = 0;
-  bool finished = false;                  ///< the closing index is there
-  std::array<std::uint64_t, 6> records{}; ///< by record_kind
+  bool finished = false;                                     ///< the closing index is there
+  std::array<std::uint64_t, last_record_kind + 1> records{}; ///< by record_kind
   recording_counts counts;
   std::map<std::string, environment_summary> environments;
 

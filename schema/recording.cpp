@@ -23,6 +23,10 @@ std::string_view to_string(record_kind kind) noexcept {
     return "text";
   case record_kind::index:
     return "index";
+  case record_kind::journal_open:
+    return "journal open";
+  case record_kind::arrival:
+    return "arrival";
   }
   return "unknown";
 }
@@ -82,7 +86,7 @@ result<record> recording_reader::read_body(const format::record_header &header) 
   auto parts = parts_of(bytes_, at_, header, limits::parts, to_string(kind));
   if (!parts)
     return tl::unexpected(std::move(parts).error());
-  if (kind < record_kind::frame || kind > record_kind::index)
+  if (kind < record_kind::frame || header.kind > last_record_kind)
     return fail(errc::damaged, "a record of unknown kind {}", header.kind);
   return record{kind, at_, std::move(*parts)};
 }

@@ -20,9 +20,12 @@ enum class record_kind : std::uint32_t {
   group_size = 3,     ///< wire::GroupSize
   text = 4,           ///< wire::EpisodeText, for people
   index = 5,          ///< wire::RecordingIndex, the last record of a finished file
+  journal_open = 6,   ///< wire::JournalOpen: the file is a segment of an assembler's journal
+  arrival = 7,        ///< wire::JournalArrival: how what follows came to the assembler
 };
+inline constexpr std::uint32_t last_record_kind = 7;
 
-/// "frame", "sealed episode", "group size", "text", "index".
+/// "frame", "sealed episode", "group size", "text", "index", "journal open", "arrival".
 std::string_view to_string(record_kind kind) noexcept;
 
 /// One record, its bytes checked against its checksum. The parts lie in the mapping and keep it

@@ -78,6 +78,17 @@ void recording_tally::add(const wire::GroupSize &size) {
   set_size(group_of(*size.key()), size.size());
 }
 
+namespace {
+
+/// A record that says nothing of what is counted. Errors: it does not parse.
+template <class T> status added_nothing(const message &parts) {
+  if (auto body = parse<T>(parts.front()); !body)
+    return tl::unexpected(std::move(body).error());
+  return {};
+}
+
+} // namespace
+
 status recording_tally::add(record_kind kind, const message &parts) {
   const auto added = [this](auto parsed) -> status {
     if (!parsed)
@@ -97,12 +108,12 @@ status recording_tally::add(record_kind kind, const message &parts) {
     add(**size);
     return {};
   }
-  case record_kind::text: {
-    auto text = parse<wire::EpisodeText>(parts.front());
-    if (!text)
-      return tl::unexpected(std::move(text).error());
-    return {};
-  }
+  case record_kind::text:
+    return added_nothing<wire::EpisodeText>(parts);
+  case record_kind::journal_open:
+    return added_nothing<wire::JournalOpen>(parts);
+  case record_kind::arrival:
+    return added_nothing<wire::JournalArrival>(parts);
   case record_kind::index:
     break;
   }

@@ -11,52 +11,63 @@ namespace millrace {
 
 assembler::assembler(caf::actor_config &config, const actor_context &context,
                      assembler_options options, assembler_peers peers,
-                     std::shared_ptr<run_counters> counters)
+                     std::shared_ptr<run_counters> counters, std::unique_ptr<journal> own)
     : stage_actor(config, context, options.name), options_(std::move(options)),
-      peers_(std::move(peers)), counters_(std::move(counters)) {
+      peers_(std::move(peers)), counters_(std::move(counters)), journal_(std::move(own)) {
   for (const auto &scorer : peers_.scorers)
     scorers_.push_back({scorer});
 }
 
 caf::behavior assembler::make_behavior() {
+  if (journal_)
+    restore();
   return {
       on(&assembler::take_frame),     on(&assembler::take_episode), on(&assembler::take_rejected),
       on(&assembler::take_size),      on(&assembler::take_end),     on(&assembler::settle),
       on(&assembler::forget_headers), on(&assembler::fetch),        on(&assembler::take_up),
       on(&assembler::take_draining),  on(&assembler::take_down),    on(&assembler::finish),
       on(&assembler::take_hello),     on(&assembler::take_again),   on(&assembler::take_wanted),
-      on(&assembler::take_due)};
+      on(&assembler::flush),          on(&assembler::retry),        on(&assembler::take_due)};
 }
 
-/// The group to put something into; null if it is complete or closed already: then it came too
-/// late.
-assembler::group *assembler::open(group_ref ref, const std::shared_ptr<const group_info> &info) {
-  if (closed_.contains(ref)) {
-    count_late(ref);
-    return nullptr;
-  }
-  auto &where = enter(ref, info);
-  if (where.complete) {
-    count_late(ref);
-    return nullptr;
-  }
-  return &where;
-}
-
-/// The group; a new one has its deadline from now on.
-assembler::group &assembler::enter(group_ref ref, const std::shared_ptr<const group_info> &info) {
+/// A group that is not closed; a new one has its deadline from now on. What is known of it never
+/// becomes less: a reader that starts again may not have read the size yet.
+assembler::group &assembler::group_at(group_ref ref,
+                                      const std::shared_ptr<const group_info> &info) {
   auto [at, is_new] = groups_.try_emplace(ref);
-  at->second.info = info;
+  auto &where = at->second;
+  if (!where.info || info->size != 0)
+    where.info = info;
+  where.claimed = true;
   if (!is_new)
-    return at->second;
+    return where;
   ++counters_->groups_open;
-  at->second.opening = ++openings_;
+  where.opening = ++openings_;
   if (const auto limit = options_.deadlines.of(info->key.env); limit > 0)
     delayed_send(
         this,
         std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::duration<double>(limit)),
-        group_due{ref, at->second.opening});
-  return at->second;
+        group_due{ref, where.opening});
+  return where;
+}
+
+assembler::spot assembler::open(const safe_message &what,
+                                const std::shared_ptr<const group_info> &info) {
+  if (closed_.contains(what.group)) {
+    count_late(what.group);
+    record_repeat(what);
+    return {};
+  }
+  auto &where = group_at(what.group, info);
+  if (where.complete) {
+    count_late(what.group);
+    record_repeat(what);
+    return {};
+  }
+  auto *one = open_member(what.group, where, what.member, what.attempt);
+  if (one == nullptr)
+    record_repeat(what);
+  return {&where, one};
 }
 
 void assembler::count_late(group_ref ref) {
@@ -73,9 +84,9 @@ void assembler::count_duplicate(group_ref ref) {
 
 /// The member to put a frame or an episode of this attempt into; null if it has been done by this
 /// attempt or a later one. A later attempt starts the member anew.
-assembler::member *assembler::open_member(group_ref ref, group &where, std::uint32_t place,
+assembler::member *assembler::open_member(group_ref ref, group &where, std::uint32_t number,
                                           std::uint32_t attempt) {
-  auto &one = where.members[place];
+  auto &one = where.members[number];
   if (attempt > one.attempt) {
     if (one.done)
       --where.done;
@@ -93,17 +104,17 @@ assembler::member *assembler::open_member(group_ref ref, group &where, std::uint
 
 void assembler::take_frame(const frame_arrived &in) {
   const stage_meter::timer timer(counters_->stages.decode);
-  auto *where = open(in.group, in.info);
-  if (where == nullptr)
-    return;
   const auto &table = in.part.table();
-  auto *one = open_member(in.group, *where, in.member, table.attempt());
+  const safe_message what{in.group, in.member, table.attempt(), table.frame()};
+  const auto [where, one] = open(what, in.info);
   if (one == nullptr)
     return;
   if (!one->frames.emplace(table.frame(), in.part).second) {
     count_duplicate(in.group);
+    record_repeat(what);
     return;
   }
+  record(in);
   join(in.group, *where, *one);
 }
 
@@ -123,7 +134,7 @@ void assembler::join(group_ref ref, group &where, member &one) {
   if (sealed) {
     result.data = std::move(*sealed);
   } else {
-    if (++counters_->rejected <= most_warnings)
+    if (!replaying_ && ++counters_->rejected <= most_warnings)
       log::warn("episode '{}' of group {} rejected: {}{}", result.id, where.info->key.text(),
                 sealed.error().message, last_warning(counters_->rejected));
     result.status = wire::EpisodeStatus::Rejected;
@@ -133,13 +144,11 @@ void assembler::join(group_ref ref, group &where, member &one) {
 }
 
 void assembler::take_episode(const episode_arrived &in) {
-  auto *where = open(in.group, in.info);
-  if (where == nullptr)
-    return;
   const auto &head = in.episode.head();
-  auto *one = open_member(in.group, *where, in.member, head.attempt());
+  const auto [where, one] = open({in.group, in.member, head.attempt()}, in.info);
   if (one == nullptr)
     return;
+  record(in);
   group_member result;
   result.data = in.episode;
   result.id = in.episode.id();
@@ -148,12 +157,10 @@ void assembler::take_episode(const episode_arrived &in) {
 }
 
 void assembler::take_rejected(const episode_rejected &in) {
-  auto *where = open(in.group, in.info);
-  if (where == nullptr)
-    return;
-  auto *one = open_member(in.group, *where, in.member, in.attempt);
+  const auto [where, one] = open({in.group, in.member, in.attempt}, in.info);
   if (one == nullptr)
     return;
+  record(in);
   one->frames.clear();
   group_member result;
   result.id = in.id;
@@ -166,7 +173,12 @@ void assembler::take_rejected(const episode_rejected &in) {
 void assembler::take_size(const group_sized &in) {
   if (closed_.contains(in.group))
     return;
-  complete_if_full(in.group, enter(in.group, in.info));
+  const auto before = groups_.find(in.group);
+  const auto known = before == groups_.end() ? 0 : before->second.info->size;
+  auto &where = group_at(in.group, in.info);
+  if (where.info->size != known)
+    record(in);
+  complete_if_full(in.group, where);
 }
 
 void assembler::finish_member(group_ref ref, group &where, member &one, group_member result) {
@@ -178,7 +190,8 @@ void assembler::finish_member(group_ref ref, group &where, member &one, group_me
   one.done = true;
   ++where.done;
   complete_if_full(ref, where);
-  show_wait();
+  if (!replaying_)
+    show_wait();
 }
 
 filter_rules assembler::rules_for(const group &where) const {
@@ -190,6 +203,10 @@ filter_rules assembler::rules_for(const group &where) const {
 
 /// The oldest group without scores is the one that others wait for.
 void assembler::show_wait() {
+  if (said_no_space_) {
+    counters_->waits->set(name(), "disk", "space for its journal", "");
+    return;
+  }
   const auto found = std::ranges::find_if(groups_, [](const auto &each) {
     return !each.second.complete || !each.second.header.empty();
   });
@@ -216,6 +233,8 @@ void assembler::complete_if_full(group_ref ref, group &where) {
   if (where.complete || where.info->size == 0 || where.done < where.info->size)
     return;
   where.complete = true;
+  if (replaying_)
+    return; // who is asked is decided later
   crash_point("assembler.group.complete");
   offer(ref, where);
 }
@@ -281,8 +300,13 @@ void assembler::forget_headers(const groups_received &in) {
 }
 
 void assembler::take_up(const peer_up &in) {
-  if (in.what != role::scorer)
+  if (in.what == role::env_reader) {
+    if (const auto reader = number_in(in.who.id().name)) {
+      readers_[*reader] = in.who;
+      tell_safe(*reader);
+    }
     return;
+  }
   scorers_.push_back({in.who});
   for (auto &[ref, where] : groups_)
     if (!where.header.empty() && !where.scorer)
@@ -296,8 +320,12 @@ void assembler::take_draining(const peer_draining &in) {
 
 void assembler::take_down(const peer_down &in) {
   if (in.what == role::env_reader) {
-    if (const auto reader = number_in(in.who.id().name))
+    if (const auto reader = number_in(in.who.id().name)) {
+      if (const auto known = readers_.find(*reader);
+          known != readers_.end() && known->second == in.who)
+        readers_.erase(known);
       lose_reader(*reader);
+    }
     return;
   }
   std::erase_if(scorers_, [&](const auto &one) { return one.who == in.who; });
@@ -314,7 +342,7 @@ void assembler::finish(const drain &) {
 }
 
 void assembler::leave_if_idle() {
-  if (draining_ && groups_.empty())
+  if (draining_ && groups_.empty() && (!journal_ || journal_->size() == 0))
     tell(peers_.supervisor, drained{name()});
 }
 
@@ -354,7 +382,9 @@ void assembler::take_end(const source_ended &in) {
   for (auto at = groups_.begin(); at != groups_.end();) {
     auto &[ref, where] = *at;
     const bool ends = !where.complete && ref.ordinal % options_.readers == in.reader;
-    if (ends && where.scored) { // the rest of it went to another assembler
+    if (ends && (where.scored || !where.claimed)) { // the rest of it went to another assembler
+      if (!where.scored)
+        journal_->forget(ref);
       at = groups_.erase(at);
       --counters_->groups_open;
       continue;
@@ -391,6 +421,8 @@ void assembler::take_hello(const planner_hello &in) {
     return;
   const bool again = claim_.epoch != 0;
   claim_ = in.claim;
+  if (journal_ && !journal_->begun())
+    begin_journal();
   if (!again)
     return;
   for (auto &[ref, where] : groups_)
@@ -403,33 +435,44 @@ void assembler::take_hello(const planner_hello &in) {
 
 void assembler::take_again(const group_again &in) {
   closed_.erase(in.group);
-  auto [at, is_new] = groups_.try_emplace(in.group);
-  if (is_new)
-    ++counters_->groups_open;
-  auto &where = at->second;
-  if (!where.complete || where.expired)
-    where = {};                // all of it comes again
+  if (journal_ && !bring_back(in.group))
+    return;
+  auto &where = group_at(in.group, in.info);
+  if (journal_ && where.expired)
+    where.complete = where.expired = where.overdue = false; // what the journal has not comes again
+  else if (!journal_ && (!where.complete || where.expired)) {
+    where = {}; // all of it comes again
+    where.info = in.info;
+  }
   where.opening = ++openings_; // it has no deadline: it was complete once
-  where.info = in.info;
   where.scored = in.scored;
-  where.when = std::max(where.when, in.when);
-  where.again = true;
+  where.when = in.when;
+  where.unoffered = false;
   if (where.complete)
     offer(in.group, where);
 }
 
 void assembler::take_wanted(const groups_wanted &in) {
-  for (auto ref : in.groups)
+  for (auto ref : in.groups) {
+    if (journal_ && !bring_back(ref))
+      return;
     if (const auto found = groups_.find(ref);
         found != groups_.end() && found->second.complete && !found->second.expired) {
       found->second.scored = in.scored;
+      found->second.unoffered = false;
       offer(ref, found->second);
     }
+  }
 }
 
 /// It will be back and send everything again, perhaps to others.
 void assembler::lose_reader(std::uint32_t reader) {
   repeating_.insert(reader);
+  if (journal_) { // it may be all that there is
+    for (auto &[ref, where] : groups_)
+      where.claimed = where.claimed && ref.ordinal % options_.readers != reader;
+    return;
+  }
   std::erase_if(groups_, [&](const auto &each) {
     const auto &[ref, where] = each;
     const bool gone = ref.ordinal % options_.readers == reader && !where.complete;
@@ -442,10 +485,12 @@ void assembler::lose_reader(std::uint32_t reader) {
 }
 
 void assembler::settle(const groups_settled &in) {
+  std::set<group_ref> ended;
   for (auto ref : in.groups) {
     const auto found = groups_.find(ref);
     if (found != groups_.end() && in.when < found->second.when)
       continue; // it was wanted again since
+    ended.insert(ref);
     closed_.insert(ref);
     if (found != groups_.end()) {
       if (found->second.scorer)
@@ -454,6 +499,7 @@ void assembler::settle(const groups_settled &in) {
       --counters_->groups_open;
     }
   }
+  drop_from_journal(ended, in.for_good);
   leave_if_idle();
   show_wait();
 }

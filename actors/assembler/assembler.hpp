@@ -2,13 +2,16 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "actors/assembler/group_header.hpp"
+#include "actors/assembler/journal.hpp"
 #include "actors/group_set.hpp"
 #include "actors/interfaces.hpp"
 #include "actors/run_config.hpp"
@@ -52,16 +55,26 @@ struct assembler_peers {
 /// before the planner has the answer, to another. A planner that starts again gets every complete
 /// group again; a reader that does sends all it has from the beginning, so what is incomplete of it
 /// is let go. A closed group opens again if its reader says that it is wanted again.
+///
+/// With a journal it writes down what it takes in, and tells the readers what is on the disk: they
+/// forget it. When it starts again it has its groups again; what was incomplete goes on when its
+/// reader sends something of it, and is let go when that ends without. A group in a step that may
+/// have to be made again is only on the disk. Thread: with a journal its own (spawned detached),
+/// since it waits for the disk.
 class assembler : public stage_actor {
 public:
   assembler(caf::actor_config &config, const actor_context &context, assembler_options options,
-            assembler_peers peers, std::shared_ptr<run_counters> counters);
+            assembler_peers peers, std::shared_ptr<run_counters> counters,
+            std::unique_ptr<journal> own = nullptr);
 
   caf::behavior make_behavior() override;
   /// Lets go of other actors, who may hold this one: a ring would never be destroyed.
   void on_exit() override {
     groups_.clear();
     scorers_.clear();
+    readers_.clear();
+    unwritten_.clear();
+    journal_.reset(); // whoever starts next may open it
   }
 
   /// From the assembler to itself: the deadline of a group that was opened then.
@@ -69,6 +82,9 @@ public:
     group_ref group;
     std::uint64_t opening;
   };
+  /// From the assembler to itself.
+  struct flush_journal {}; ///< what was written a moment ago has to reach the disk
+  struct retry_journal {}; ///< there was no space; is there now?
 
 private:
   /// An episode on its way: frames until its end is there, then a member of its group.
@@ -89,13 +105,29 @@ private:
     std::uint64_t opening = 0;
     bool scored = false; ///< a step is made again from it: no scorer is asked
     planner_moment when; ///< it was sent again since the planner wanted it then
-    frame header;        ///< complete: until the planner has the group
-    peer scorer;         ///< who was asked; none: nobody is there, or a tombstone went instead
+    /// Its reader sends it here. Not known of one that the journal has from an earlier start.
+    bool claimed = true;
+    bool unoffered = false; ///< complete, from the journal, and the planner has not spoken yet
+    frame header;           ///< complete: until the planner has the group
+    peer scorer;            ///< who was asked; none: nobody is there, or a tombstone went instead
   };
   struct scorer_state {
     peer who;
     std::uint64_t asked = 0; ///< groups that it has and the planner has not
     bool draining = false;
+  };
+
+  /// Something for the journal, or only for a reader to hear.
+  struct unwritten {
+    group_ref group;
+    std::optional<arrival> what;
+    std::optional<safe_message> name;
+  };
+
+  /// Where a message goes; no member: it comes too late or twice.
+  struct spot {
+    group *where = nullptr;
+    member *one = nullptr;
   };
 
   void take_frame(const frame_arrived &in);
@@ -115,9 +147,25 @@ private:
   void take_down(const peer_down &in);
   void finish(const drain &);
 
-  group *open(group_ref ref, const std::shared_ptr<const group_info> &info);
-  group &enter(group_ref ref, const std::shared_ptr<const group_info> &info);
-  member *open_member(group_ref ref, group &where, std::uint32_t place, std::uint32_t attempt);
+  // assembler_journal.cpp
+  void record(arrival what);
+  void record_repeat(const safe_message &again);
+  void write_journal();
+  void miss_space(const error &why);
+  void retry(const retry_journal &);
+  void flush(const flush_journal &);
+  void tell_safe(std::uint64_t reader);
+  void restore();
+  bool bring_back(group_ref ref);
+  void begin_journal();
+  void drop_from_journal(const std::set<group_ref> &ended, bool for_good);
+  void give_up(const error &why);
+
+  void take_again_from_journal(const arrival &what);
+
+  group &group_at(group_ref ref, const std::shared_ptr<const group_info> &info);
+  spot open(const safe_message &what, const std::shared_ptr<const group_info> &info);
+  member *open_member(group_ref ref, group &where, std::uint32_t number, std::uint32_t attempt);
   void join(group_ref ref, group &where, member &one);
   void finish_member(group_ref ref, group &where, member &one, group_member result);
   void complete_if_full(group_ref ref, group &where);
@@ -146,8 +194,22 @@ private:
   std::vector<scorer_state> scorers_;
   bool draining_ = false;
   std::uint64_t openings_ = 0; ///< of groups, so far
+
+  std::unique_ptr<journal> journal_;      ///< none: assembler.journal is off
+  std::map<std::uint64_t, peer> readers_; ///< by number
+  std::deque<unwritten> unwritten_;       ///< in the order of arrival
+  /// By reader: in the journal, not on the disk for sure; on the disk, not told.
+  std::map<std::uint64_t, std::vector<safe_message>> unsynced_;
+  std::map<std::uint64_t, std::vector<safe_message>> safe_;
+  bool replaying_ = false; ///< what comes is from the journal
+  bool flush_due_ = false; ///< a flush_journal is on its way
+  bool no_space_ = false;  ///< a retry_journal is on its way
+  bool said_no_space_ = false;
+  bool failed_ = false; ///< said so
 };
 
 } // namespace millrace
 
 MILLRACE_MESSAGE(millrace::assembler::group_due)
+MILLRACE_MESSAGE(millrace::assembler::flush_journal)
+MILLRACE_MESSAGE(millrace::assembler::retry_journal)

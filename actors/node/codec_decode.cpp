@@ -54,7 +54,8 @@ constexpr std::array<std::string_view, std::variant_size_v<variant_type>> names{
     "finish_training",
     "score_wanted",
     "score_turn",
-    "planner_progress"};
+    "planner_progress",
+    "messages_safe"};
 
 result<frame_arrived> read(parcel_reader &in, const wire::FrameArrived &table) {
   const auto group = in.group(table.group());
@@ -360,6 +361,17 @@ result<planner_progress> read(parcel_reader &in, const wire::PlannerProgress &ta
   return in.done(planner_progress{table.version(), table.step(), table.backlog_steps()});
 }
 
+result<messages_safe> read(parcel_reader &in, const wire::MessagesSafe &table) {
+  in.expect_parts(0);
+  return in.done(messages_safe{
+      in.list<safe_message>(table.messages(), "messages", limits::list_entries,
+                            [&in](const wire::SafeMessage *one) {
+                              return safe_message{in.group(&one->group()), in.member(one->member()),
+                                                  one->attempt(), one->frame()};
+                            }),
+      in.who(table.assembler(), "assembler")});
+}
+
 using read_function = result<variant_type> (*)(parcel_reader &, const void *);
 
 template <class Table> result<variant_type> read_as(parcel_reader &in, const void *table) {
@@ -395,7 +407,7 @@ using tables =
                wire::PlannerRefused, wire::RankState, wire::BeginGeneration, wire::EndGeneration,
                wire::StepsRecorded, wire::CheckpointSaved, wire::GroupsWanted, wire::GroupAgain,
                wire::GroupHeld, wire::FinishTraining, wire::ScoreWanted, wire::ScoreTurn,
-               wire::PlannerProgress>;
+               wire::PlannerProgress, wire::MessagesSafe>;
 
 } // namespace
 

@@ -343,6 +343,16 @@ auto write(writer &out, const group_held &in) {
   return wire::CreateGroupHeld(out.builder, &group, assembler);
 }
 
+auto write(writer &out, const messages_safe &in) {
+  std::vector<wire::SafeMessage> messages;
+  messages.reserve(in.messages.size());
+  for (const auto &one : in.messages)
+    messages.emplace_back(place_of(one.group), one.member, one.attempt, one.frame);
+  const auto list = out.builder.CreateVectorOfStructs(messages);
+  const auto assembler = out.id_of(in.assembler);
+  return wire::CreateMessagesSafe(out.builder, list, assembler);
+}
+
 template <class T, class... Others> constexpr bool is_one_of = (std::is_same_v<T, Others> || ...);
 
 /// Small, and must never wait for credit. source_ended also goes to the planner, where it might;
@@ -353,7 +363,8 @@ constexpr bool is_control =
               fetch_episodes, micro_batch_ready, fetch_micro_batch, micro_batch_taken, stage_step,
               step_staged, commit_step, rank_notice, step_trained, run_failed, planner_hello,
               planner_refused, rank_state, begin_generation, end_generation, steps_recorded,
-              checkpoint_saved, groups_wanted, group_held, finish_training, planner_progress>;
+              checkpoint_saved, groups_wanted, group_held, finish_training, planner_progress,
+              messages_safe>;
 
 template <class Message>
 constexpr bool is_answer = is_one_of<Message, episodes_fetched, micro_batch_packed, score_turn>;

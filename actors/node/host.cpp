@@ -141,7 +141,8 @@ void host::bring_down(const std::string &process, const std::string &why) {
     tell_stages(actor.what,
                 peer_down{actor.what, office_->find({actor.name, entry.incarnation}), why}, true);
   }
-  if (std::ranges::any_of(entry.actors, [&](const auto &one) { return essential(one.what); }))
+  // One that has left in order has given up nothing that it alone had.
+  if (essential(entry) && (!node.mapped().left || pinned_to(entry) == 0))
     miss(entry, why);
   if (office_->forget(process, entry.incarnation))
     ended_[process] = entry.incarnation;
@@ -153,7 +154,7 @@ void host::bring_down(const std::string &process, const std::string &why) {
 void host::miss(const process_entry &entry, const std::string &why) {
   if (over_)
     return;
-  missing_[entry.process] = {clock::now(), why};
+  missing_[entry.process] = {clock::now(), why, entry};
   if (options_.patience_for_restart.count() == 0)
     end_if_missed_too_long(clock::now());
   else if (!ending_)
@@ -163,11 +164,21 @@ void host::miss(const process_entry &entry, const std::string &why) {
 }
 
 void host::end_if_missed_too_long(clock::time_point now) {
-  for (const auto &[process, one] : missing_)
-    if (now - one.since >= options_.patience_for_restart && !std::exchange(over_, true))
-      caf::anon_send(supervisor_, run_over{.failure = fmt::format(
-                                               "{} is gone ({}): the run cannot go on without it",
-                                               process, one.why)});
+  // What an assembler had may be done meanwhile.
+  std::erase_if(missing_, [this](const auto &one) { return !essential(one.second.entry); });
+  for (const auto &[process, one] : missing_) {
+    if (now - one.since < options_.patience_for_restart || std::exchange(over_, true))
+      continue;
+    const auto groups = pinned_to(one.entry);
+    const auto what = groups == 0 ? std::string()
+                                  : fmt::format(": only its journal has what came of {} groups; "
+                                                "start it again under its name, where its state is",
+                                                groups);
+    caf::anon_send(supervisor_,
+                   run_over{.failure = fmt::format("{} is gone ({}): the run cannot go on without "
+                                                   "it{}",
+                                                   process, one.why, what)});
+  }
 }
 
 /// Neither the directory nor this process hears of it. Should it come back, it must begin anew:
@@ -187,6 +198,20 @@ bool host::plans() const {
 /// Nobody can go on without a planner; the planner can not without readers and trainers.
 bool host::essential(role what) const {
   return what == role::planner || (plans() && (what == role::env_reader || what == role::trainer));
+}
+
+/// The same of a process: also of one that alone has what readers here have sent.
+bool host::essential(const process_entry &entry) const {
+  return std::ranges::any_of(entry.actors, [&](const auto &one) { return essential(one.what); }) ||
+         pinned_to(entry) > 0;
+}
+
+std::uint64_t host::pinned_to(const process_entry &entry) const {
+  std::uint64_t groups = 0;
+  for (const auto &actor : entry.actors)
+    if (actor.what == role::assembler && options_.pinned)
+      groups += options_.pinned(actor.name);
+  return groups;
 }
 
 template <class Event> void host::tell_stages(role what, const Event &event, bool loss) {

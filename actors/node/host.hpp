@@ -54,6 +54,8 @@ struct host_options {
   bool has_directory = false; ///< in this process
   /// How long a planner, an env reader or a trainer that is gone may take to be started again.
   std::chrono::milliseconds patience_for_restart{0};
+  /// Groups of readers here of which something is only in the journal of this assembler.
+  std::function<std::uint64_t(const std::string &assembler)> pinned{};
 };
 
 /// A process as an actor: registers it, tells its stages who comes and goes, ends it.
@@ -115,6 +117,8 @@ private:
   void miss_directory(clock::time_point now);
   template <class Event> void tell_stages(role what, const Event &event, bool loss);
   bool essential(role what) const;
+  bool essential(const process_entry &entry) const;
+  std::uint64_t pinned_to(const process_entry &entry) const;
   void miss(const process_entry &entry, const std::string &why);
   void end_if_missed_too_long(clock::time_point now);
   bool plans() const;
@@ -129,6 +133,7 @@ private:
   struct absence {
     clock::time_point since;
     std::string why;
+    process_entry entry;
   };
   std::map<std::string, absence> missing_; ///< by process: the run waits for it to be started again
   std::uint64_t directory_incarnation_ = 0;

@@ -157,8 +157,9 @@ void planner::answer_settled(const group_held &in) {
     unanswered_.push_back(in);
     return;
   }
-  tell_settled(in.assembler, {in.group});
-  tell_readers({in.group}, log_->history().is_settled(in.group));
+  const bool for_good = log_->history().is_settled(in.group);
+  tell_settled(in.assembler, {in.group}, for_good);
+  tell_readers({in.group}, for_good);
 }
 
 void planner::take_wish(const permit_wanted &in) {

@@ -33,6 +33,7 @@ struct planner_options {
   staleness_rule staleness;
   bool checkpoints = false; ///< the trainer makes some: the run ends with one
   bool restarts = true;     ///< a lost rank is started again, and the others with it
+  bool journals = false;    ///< assemblers keep what may be wanted again
 };
 
 /// One per run: queues scored groups, cuts steps, plans them, hands bins to packers, commits, and
@@ -126,6 +127,8 @@ private:
   planner_claim claim() const;
   planner_hello hello();
   void greet_reader(const peer &who);
+  void greet_assembler(const peer &who);
+  void tell_known(const peer &whom, const std::vector<group_ref> &groups);
   void settle(const std::vector<group_ref> &groups, bool for_good);
   void tell_readers(const std::vector<group_ref> &groups, bool for_good);
   void tell_settled(const peer &whom, const std::vector<group_ref> &groups, bool for_good = true);

@@ -33,8 +33,7 @@ void planner::take_up(const peer_up &in) {
     ask(in.who, {freed_.begin(), freed_.end()}, false);
   } else if (in.what == role::assembler) {
     assemblers_.push_back(in.who);
-    tell(in.who, hello());
-    ask(in.who, missing_groups(), true);
+    greet_assembler(in.who);
   } else if (in.what == role::trainer) {
     if (auto known = ranks_.arrive(place.value_or(UINT32_MAX), in.who); !known) {
       give_up(known.error());
@@ -57,16 +56,34 @@ void planner::take_up(const peer_up &in) {
 /// One that starts anew reads from the first record on: it must know what need not be sent.
 void planner::greet_reader(const peer &who) {
   tell(who, hello());
-  std::vector<group_ref> settled;
-  std::vector<group_ref> released;
+  std::vector<group_ref> mine;
   for (auto ref : log_->history().groups().list())
     if (reader_of(ref) == who)
-      (log_->history().is_settled(ref) ? settled : released).push_back(ref);
-  tell_settled(who, settled);
-  tell_settled(who, released, false);
+      mine.push_back(ref);
+  tell_known(who, mine);
   tell(who, told_progress_);
   tell(who, permit{permitted_below_});
   tell(who, hunger{told_hungry_});
+}
+
+/// One with a journal may have groups of an earlier start: it offers, after the hello, those that
+/// it has not been told of before.
+void planner::greet_assembler(const peer &who) {
+  if (options_.journals)
+    tell_known(who, log_->history().groups().list());
+  tell(who, hello());
+  ask(who, missing_groups(), true);
+  ask(who, {freed_.begin(), freed_.end()}, false);
+}
+
+/// These groups have their end in the log: for good, or in a step that may have to be made again.
+void planner::tell_known(const peer &whom, const std::vector<group_ref> &groups) {
+  std::vector<group_ref> settled;
+  std::vector<group_ref> released;
+  for (auto ref : groups)
+    (log_->history().is_settled(ref) ? settled : released).push_back(ref);
+  tell_settled(whom, settled);
+  tell_settled(whom, released, false);
 }
 
 void planner::take_draining(const peer_draining &in) {
@@ -141,10 +158,10 @@ peer planner::reader_of(group_ref ref) const {
 }
 
 /// Their bytes are in committed micro batches, or nobody needs them: assemblers, also those that
-/// have a stale copy, need not hold them any more.
+/// have a stale copy, need not hold them any more. Their journals need, until it is for good.
 void planner::settle(const std::vector<group_ref> &groups, bool for_good) {
   for (const auto &one : assemblers_)
-    tell_settled(one, groups);
+    tell_settled(one, groups, for_good);
   tell_readers(groups, for_good);
 }
 

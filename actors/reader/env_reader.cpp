@@ -65,7 +65,8 @@ caf::behavior env_reader::make_behavior() {
       on(&env_reader::read),        on(&env_reader::take_permit), on(&env_reader::take_settled),
       on(&env_reader::take_hunger), on(&env_reader::take_up),     on(&env_reader::take_draining),
       on(&env_reader::take_down),   on(&env_reader::take_room),   on(&env_reader::look_again),
-      on(&env_reader::take_hello),  on(&env_reader::take_wanted), on(&env_reader::take_progress)};
+      on(&env_reader::take_hello),  on(&env_reader::take_wanted), on(&env_reader::take_safe),
+      on(&env_reader::take_progress)};
 }
 
 void env_reader::take_permit(const permit &in) {
@@ -122,9 +123,8 @@ void env_reader::take_settled(const groups_settled &in) {
       group->assembler = {};
       group->begun = group->released = true;
       group->again.reset();
-      group->settled = group->settled || in.for_good;
-      if (group->settled)
-        group->kept = {};
+      if (in.for_good)
+        settle(*group);
     }
   }
   try_again(); // a group that waits for a permit may be one of them
@@ -157,7 +157,7 @@ void env_reader::take_wanted(const groups_wanted &in) {
 void env_reader::send_again(group_table::group &group, group_table::wish wish) {
   group.released = false;
   group.again = wish;
-  group.assembler = pick_assembler();
+  group.assembler = assembler_for(group);
   if (group.assembler) // else take_up() sends it
     send_kept(group);
   crash_point("reader.group.again");
@@ -198,7 +198,7 @@ void env_reader::take_down(const peer_down &in) {
 }
 
 void env_reader::move_to_another(group_table::group &group) {
-  group.assembler = pick_assembler();
+  group.assembler = assembler_for(group);
   if (group.assembler)
     send_kept(group);
 }
@@ -207,8 +207,8 @@ void env_reader::send_kept(const group_table::group &group) {
   if (group.again)
     tell(group.assembler,
          group_again{group.ref, group.info, group.again->scored, group.again->when});
-  else // it may have all of it, from an earlier start of this reader: then it offers it
-    tell(group.assembler, group_again{group.ref, group.info});
+  else if (!group.home.empty()) // it has to know that the group goes on there
+    tell(group.assembler, group_sized{group.ref, group.info});
   for (const auto &sent : group.kept)
     std::visit([&](const auto &what) { tell(group.assembler, what); }, sent.what);
 }
@@ -271,6 +271,8 @@ env_reader::step env_reader::read_one() {
     return step::taken;
   case record_kind::text:
   case record_kind::index:
+  case record_kind::journal_open:
+  case record_kind::arrival:
     return step::taken;
   }
   return step::taken;
@@ -328,8 +330,11 @@ bool env_reader::has_room(const group_table::group &group) {
       delayed_send(this, look_for_room::pause, look_for_room{});
     return false;
   }
-  if (!group.assembler)
+  if (!group.assembler && group.home.empty())
     wait_for("an assembler", "assembler");
+  else if (!group.assembler)
+    wait_for("an assembler that is gone: only its journal has what was sent of a group",
+             group.home);
   else if (!group.assembler.can_take())
     wait_for("credit", group.assembler.id().name);
   else

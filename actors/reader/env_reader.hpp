@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -53,10 +54,11 @@ struct env_reader_peers {
 /// All frames of a group go to one assembler, that with the most room when the group begins, until
 /// the planner says that the group is settled, or the assembler is gone: then everything that was
 /// sent of the group goes to another. Until then it also sends it again when the planner wants it
-/// for a step that has to be made again. A reader that starts again reads from the first record on,
-/// and sends nothing of groups that are settled. What fails a check is rejected: it goes to the
-/// quarantine file, and to the assembler as a refused episode if the record says which episode it
-/// was.
+/// for a step that has to be made again. What the assembler has in its journal is let go of; from
+/// then on the group stays with that assembler, and waits for it if it is gone. A reader that
+/// starts again reads from the first record on, and sends nothing of groups that are settled. What
+/// fails a check is rejected: it goes to the quarantine file, and to the assembler as a refused
+/// episode if the record says which episode it was.
 class env_reader : public stage_actor {
 public:
   env_reader(caf::actor_config &config, const actor_context &context, env_reader_options options,
@@ -86,6 +88,7 @@ private:
   void look_again(const look_for_room &);
   void take_hello(const planner_hello &in);
   void take_wanted(const groups_wanted &in);
+  void take_safe(const messages_safe &in);
   void send_again(group_table::group &group, group_table::wish wish);
 
   step read_one();
@@ -100,6 +103,9 @@ private:
   step begin(group_table::group &group);
   bool has_room(const group_table::group &group);
   peer pick_assembler();
+  peer assembler_for(const group_table::group &group);
+  void let_go_of(group_table::group &group, const std::set<safe_message> &safe, const peer &home);
+  void settle(group_table::group &group);
   template <class Message> void pass_on(group_table::group &group, Message what);
   void move_to_another(group_table::group &group);
   void send_kept(const group_table::group &group);

@@ -32,11 +32,15 @@ public:
     group_ref ref;
     std::shared_ptr<const group_info> info;
     peer assembler; ///< pinned once the group has begun; none: nobody is there
+    /// Assembler in whose journal something of it is, and nowhere else: the group stays there, also
+    /// while it is gone. Empty: nothing of it is safe.
+    std::string home;
     bool begun = false;
     bool settled = false;      ///< nobody needs its bytes any more
     bool released = false;     ///< in a committed step, which may have to be made again
     std::optional<wish> again; ///< the planner wanted it again: its first message says so
-    /// What was sent of it, until it is settled. Frames lie in the mapped recording.
+    /// What was sent of it and is not safe in a journal, until it is settled. Frames lie in the
+    /// mapped recording.
     std::vector<parcel> kept;
     std::map<std::string, std::uint32_t, std::less<>> members; ///< by episode id
     /// Episode ids that the door refused, up to this attempt.

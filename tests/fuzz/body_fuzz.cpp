@@ -85,5 +85,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
   (void)parse<wire::GroupSize>(parts[0]);
   (void)parse<wire::EpisodeText>(parts[0]);
   (void)parse<wire::RecordingIndex>(parts[0]);
+  (void)parse<wire::JournalOpen>(parts[0]);
+  (void)parse<wire::JournalArrival>(parts[0]);
   return 0;
 }

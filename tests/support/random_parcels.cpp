@@ -246,6 +246,12 @@ struct parcel_makers {
     return {r.group(), r.info(), r.pick(0, 1) == 1, r.moment()};
   }
   group_held operator()(std::type_identity<group_held>) { return {r.group(), r.who()}; }
+  messages_safe operator()(std::type_identity<messages_safe>) {
+    messages_safe out{{}, r.who()};
+    for (auto n = r.pick(0, 4); n > 0; --n)
+      out.messages.push_back({r.group(), r.member(), r.number32(), r.number32()});
+    return out;
+  }
 };
 
 namespace {
@@ -498,6 +504,14 @@ struct parcel_text {
   static std::string show(const group_again &in) {
     const auto &[group, info, scored, when] = in;
     return line(group, info, scored, when);
+  }
+  static std::string show(const safe_message &in) {
+    const auto &[group, member, attempt, number] = in;
+    return line(group, member, attempt, number);
+  }
+  static std::string show(const messages_safe &in) {
+    const auto &[messages, assembler] = in;
+    return line(messages, assembler);
   }
   static std::string show(const group_held &in) {
     const auto &[group, assembler] = in;

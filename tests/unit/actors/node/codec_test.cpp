@@ -210,7 +210,8 @@ const std::map<std::string_view, way> ways{{"frame_arrived", {lane::data, false}
                                            {"finish_training", {lane::control, false}},
                                            {"score_wanted", {lane::data, false}},
                                            {"score_turn", {lane::data, true}},
-                                           {"planner_progress", {lane::control, false}}};
+                                           {"planner_progress", {lane::control, false}},
+                                           {"messages_safe", {lane::control, false}}};
 
 BOOST_AUTO_TEST_CASE(every_kind_goes_its_way) {
   BOOST_TEST(ways.size() == parcel_kinds);
@@ -225,6 +226,13 @@ BOOST_AUTO_TEST_CASE(every_kind_goes_its_way) {
 BOOST_AUTO_TEST_CASE(the_largest_settlement_is_a_control_message) {
   groups_settled in;
   in.groups.resize(groups_settled::most_refs);
+  BOOST_TEST((encode({in}, std::string(200, 'a')).where == lane::control));
+}
+
+BOOST_AUTO_TEST_CASE(the_longest_list_of_safe_messages_is_a_control_message) {
+  messages_safe in;
+  in.messages.resize(messages_safe::most_messages);
+  in.assembler = test::some_peer({std::string(200, 'a'), 1});
   BOOST_TEST((encode({in}, std::string(200, 'a')).where == lane::control));
 }
 
@@ -279,7 +287,8 @@ BOOST_AUTO_TEST_CASE(a_missing_field_is_refused_by_name) {
       {"planner_hello", {0, "claim"}},     {"planner_refused", {0, "claim"}},
       {"group_again", {0, "group"}},       {"group_held", {0, "group"}},
       {"groups_settled", {0, "when"}},     {"groups_wanted", {0, "when"}},
-      {"score_wanted", {1, "group"}},      {"score_turn", {0, "group"}}};
+      {"score_wanted", {1, "group"}},      {"score_turn", {0, "group"}},
+      {"messages_safe", {0, "assembler"}}};
   for_every_kind(1, [&](const parcel &what) {
     const auto found = expected.find(name_of(what));
     if (found == expected.end()) { // zero is a value of all its fields

@@ -221,6 +221,49 @@ BOOST_AUTO_TEST_CASE(a_planner_that_is_gone_ends_every_process_with_one_line) {
   BOOST_TEST(!supervisor.got<run_over>()[0].ordered);
 }
 
+BOOST_AUTO_TEST_CASE(readers_cannot_go_on_without_the_journal_that_has_their_groups) {
+  options.pinned = [](const std::string &name) { return name == "assembler-1" ? 12U : 0U; };
+  begin(role::env_reader);
+  view({entry(role::assembler, "assembler-0", 7), entry(role::assembler, "assembler-1", 7)});
+  view({entry(role::assembler, "assembler-0", 7, gone)});
+  BOOST_TEST(supervisor.got<run_over>().empty());
+  view({entry(role::assembler, "assembler-1", 7, gone)});
+  BOOST_TEST(over() == "assembler-1 is gone (" + lost +
+                           "): the run cannot go on without it: only its journal has what came of "
+                           "12 groups; start it again under its name, where its state is");
+}
+
+BOOST_AUTO_TEST_CASE(readers_wait_for_an_assembler_with_a_journal_to_be_started_again) {
+  options.patience_for_restart = std::chrono::hours(1);
+  options.pinned = [](const std::string &) { return 1U; };
+  begin(role::env_reader);
+  view({entry(role::assembler, "assembler-1", 7)});
+  view({entry(role::assembler, "assembler-1", 7, gone)});
+  tick();
+  view({entry(role::assembler, "assembler-1", 8)});
+  tick();
+  BOOST_TEST(supervisor.got<run_over>().empty());
+}
+
+BOOST_AUTO_TEST_CASE(what_a_lost_journal_had_may_be_done_while_it_is_waited_for) {
+  std::uint64_t groups = 3;
+  // Over at once, were it not for the groups that are done.
+  options.patience_for_restart = std::chrono::milliseconds(0);
+  options.pinned = [&groups](const std::string &) { return std::exchange(groups, 0); };
+  begin(role::env_reader);
+  view({entry(role::assembler, "assembler-1", 7)});
+  view({entry(role::assembler, "assembler-1", 7, gone)});
+  BOOST_TEST(supervisor.got<run_over>().empty());
+}
+
+BOOST_AUTO_TEST_CASE(an_assembler_that_leaves_in_order_takes_nothing_with_it) {
+  options.pinned = [](const std::string &) { return 1U; };
+  begin(role::env_reader);
+  view({entry(role::assembler, "assembler-1", 7)});
+  view({entry(role::assembler, "assembler-1", 7, left)});
+  BOOST_TEST(supervisor.got<run_over>().empty());
+}
+
 BOOST_AUTO_TEST_CASE(the_planner_cannot_go_on_without_a_reader_or_a_rank) {
   for (const auto what : {role::env_reader, role::trainer}) {
     supervisor.got<run_over>().clear();

@@ -423,6 +423,47 @@ BOOST_AUTO_TEST_CASE(a_reader_that_starts_again_hears_what_need_not_be_sent) {
   BOOST_TEST(!again.got<groups_settled>()[1].for_good);
 }
 
+BOOST_AUTO_TEST_CASE(an_assembler_with_a_journal_hears_what_is_done_before_the_hello) {
+  options.journals = true;
+  begin();
+  group(0);
+  group(1);
+  stage(1);
+  train(1);
+  save(1);
+  stage(2);
+  world.pass_time();
+  std::vector<std::string> heard;
+  const auto later =
+      world.system().spawn<function_actor>([&heard](caf::event_based_actor *) -> caf::behavior {
+        return {[&heard](const planner_hello &) { heard.push_back("hello"); },
+                [&heard](const groups_settled &in) {
+                  heard.push_back(fmt::format("{} {}", in.groups.at(0).ordinal, in.for_good));
+                },
+                [](const groups_wanted &) {}};
+      });
+  up(role::assembler, "assembler-2", later);
+  const std::vector<std::string> want{"0 true", "1 false", "hello"};
+  BOOST_TEST(heard == want, boost::test_tools::per_element());
+  world.end(later);
+}
+
+BOOST_AUTO_TEST_CASE(a_journal_keeps_a_group_until_its_step_is_durable) {
+  options.journals = true;
+  begin();
+  group(0);
+  stage(1);
+  train(1);
+  world.pass_time();
+  for (const auto &told : assembler.got<groups_settled>())
+    BOOST_TEST(!told.for_good);
+  assembler.got<groups_settled>().clear();
+  save(1);
+  world.pass_time();
+  BOOST_REQUIRE_EQUAL(assembler.got<groups_settled>().size(), 1);
+  BOOST_TEST(assembler.got<groups_settled>()[0].for_good);
+}
+
 BOOST_AUTO_TEST_CASE(a_run_with_checkpoints_ends_with_one) {
   options.checkpoints = true;
   begin();
