@@ -62,10 +62,10 @@ env_reader::env_reader(caf::actor_config &config, const actor_context &context,
 caf::behavior env_reader::make_behavior() {
   send(this, read_more{});
   return {
-      on(&env_reader::read),        on(&env_reader::take_permit), on(&env_reader::take_settled),
-      on(&env_reader::take_hunger), on(&env_reader::take_up),     on(&env_reader::take_draining),
-      on(&env_reader::take_down),   on(&env_reader::take_room),   on(&env_reader::look_again),
-      on(&env_reader::take_hello),  on(&env_reader::take_wanted), on(&env_reader::take_safe),
+      on(&env_reader::read),         on(&env_reader::take_permit), on(&env_reader::take_settled),
+      on(&env_reader::take_hunger),  on(&env_reader::take_up),     on(&env_reader::take_draining),
+      on(&env_reader::take_down),    on(&env_reader::take_room),   on(&env_reader::look_again),
+      on(&env_reader::take_hello),   on(&env_reader::take_wanted), on(&env_reader::take_safe),
       on(&env_reader::take_progress)};
 }
 
