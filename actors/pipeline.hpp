@@ -42,7 +42,7 @@ struct pipeline_parts {
   std::function<void(const rank_notice &)> noticed;
   std::function<std::vector<rank_notice>()> told;
   /// Ends the waits of trainers for each other.
-  std::shared_ptr<collective_breaker> breaker = std::make_shared<collective_breaker>();
+  std::shared_ptr<collective_breaker> breaker;
   std::unique_ptr<run_log> log; ///< where the planner is; it takes it
 };
 

@@ -203,7 +203,7 @@ struct process_parts {
   const process_options &process;
   const run_options &options;
   std::filesystem::path state;
-  pipeline_parts stages{};
+  pipeline_parts stages;
   bool plans = false;
 
   bool reads() const { return holds(process.actors, role::env_reader); }
@@ -220,7 +220,7 @@ result<process_parts> prepare(const run_config &config, const process_options &p
                               std::ostream &out) {
   auto settings = std::make_shared<run_config>(config);
   settings->memory_limit = effective_memory_limit(config.memory_limit);
-  process_parts parts{settings, process, options, state.path()};
+  process_parts parts{settings, process, options, state.path(), {}, false};
   parts.plans = holds(process.actors, role::planner);
   auto &stages = parts.stages;
   if (parts.plans) {
@@ -245,6 +245,7 @@ result<process_parts> prepare(const run_config &config, const process_options &p
   stages.max_steps = options.max_steps;
   stages.dump = options.dump;
   stages.counters = std::make_shared<run_counters>();
+  stages.breaker = std::make_shared<collective_breaker>();
   stages.refused = std::make_shared<quarantine>(
       state.path() / (process.alone ? std::string("quarantine.jsonl")
                                     : fmt::format("quarantine-{}.jsonl", process.name)));

@@ -444,9 +444,11 @@ void assembler::take_again(const group_again &in) {
     where = {}; // all of it comes again
     where.info = in.info;
   }
-  where.opening = ++openings_; // it has no deadline: it was complete once
+  if (in.when != planner_moment{})
+    where.opening = ++openings_; // it has no deadline: it was complete once
   where.scored = in.scored;
-  where.when = in.when;
+  where.when = std::max(where.when, in.when);
+  where.again = true;
   where.unoffered = false;
   if (where.complete)
     offer(in.group, where);

@@ -105,6 +105,7 @@ private:
     std::uint64_t opening = 0;
     bool scored = false; ///< a step is made again from it: no scorer is asked
     planner_moment when; ///< it was sent again since the planner wanted it then
+    bool again = false;  ///< what comes may be there already: it was moved, or is wanted again
     /// Its reader sends it here. Not known of one that the journal has from an earlier start.
     bool claimed = true;
     bool unoffered = false; ///< complete, from the journal, and the planner has not spoken yet

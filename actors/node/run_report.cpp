@@ -46,6 +46,7 @@ constexpr std::array counts{named<run_counters>{"mapped", &run_counters::mapped}
                             named<run_counters>{"wire_bytes", &run_counters::wire_bytes}};
 static_assert(sizeof(run_counters) == sizeof(stage_meters) + sizeof(run_counters::memory) +
                                           sizeof(run_counters::waits) +
+                                          sizeof(run_counters::pinned) +
                                           counts.size() * sizeof(number),
               "a counter is missing in this list, or is no longer there");
 

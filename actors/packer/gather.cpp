@@ -113,7 +113,8 @@ std::size_t size_of_body(const bin_layout &layout) {
   size += sequences * (2 * sizeof(std::uint32_t) + sizeof(wire::Origin)) + 3 * vector;
   for (auto name : layout.env_names)
     size += 2 * vector + name.size();
-  size += layout.kept_tokens ? 512 : 0;
+  if (layout.kept_tokens)
+    size += 512;
   for (const auto &image : layout.images)
     size += 256 + image.name.size() + 8 * limits::array_rank;
   return size;

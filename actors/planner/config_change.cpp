@@ -54,7 +54,7 @@ std::optional<std::string> default_key_of(std::string_view key) {
   auto at = section.size();
   if (at < key.size() && key[at] == '"')
     for (++at; at < key.size() && key[at] != '"'; ++at)
-      at += key[at] == '\\' ? 1 : 0;
+      at += key[at] == '\\' ? std::size_t{1} : std::size_t{0};
   const auto dot = key.find('.', std::min(at, key.size()));
   if (dot == key.npos)
     return std::nullopt;

@@ -276,11 +276,11 @@ void planner::flush(const flush_log &) {
   settle(std::exchange(unsettled_, {}), true);
   for (const auto &one : std::exchange(unanswered_, {}))
     answer_settled(one);
-  const auto done = log_->history().take_final();
+  const auto no_more = log_->history().take_final();
   if (options_.journals)
-    settle(done, true);
+    settle(no_more, true);
   else
-    tell_readers(done, true);
+    tell_readers(no_more, true);
   if (log.trained() != told_trained_ || log.durable() != told_durable_) {
     told_trained_ = log.trained();
     told_durable_ = log.durable();

@@ -111,7 +111,6 @@ void planner::start_step(live_step step) {
       end_group(std::move(group), group_end::settled);
     return;
   }
-  const auto &log = log_->history();
   const auto number = next_step();
   step.report.step = number;
   count_groups(step.report, step.groups);

@@ -35,10 +35,11 @@ result<step_bins> plan_groups(std::span<ready_group *const> groups, const plan_c
   step_bins out;
   std::vector<sample_shape> shapes;
   for (std::uint32_t g = 0; g < groups.size(); ++g)
-    for (std::uint32_t s = 0; s < groups[g]->samples.size(); ++s) {
-      out.places.push_back({g, s});
-      shapes.push_back(groups[g]->shapes[s]);
-    }
+    for (std::uint32_t s = 0; s < groups[g]->samples.size(); ++s)
+      if (groups[g]->samples[s].outcome != sample_record::fate::stale) {
+        out.places.push_back({g, s});
+        shapes.push_back(groups[g]->shapes[s]);
+      }
   auto plan = plan_step(shapes, config);
   if (!plan)
     return tl::unexpected(std::move(plan).error());

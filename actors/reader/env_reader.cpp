@@ -209,6 +209,8 @@ void env_reader::send_kept(const group_table::group &group) {
          group_again{group.ref, group.info, group.again->scored, group.again->when});
   else if (!group.home.empty()) // it has to know that the group goes on there
     tell(group.assembler, group_sized{group.ref, group.info});
+  else // it may have all of it, from an earlier start of this reader: then it offers it
+    tell(group.assembler, group_again{group.ref, group.info});
   for (const auto &sent : group.kept)
     std::visit([&](const auto &what) { tell(group.assembler, what); }, sent.what);
 }

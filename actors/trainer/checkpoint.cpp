@@ -180,9 +180,10 @@ status save_checkpoint(const checkpoint_owner &owner, std::uint64_t step,
                            step,
                            state.size()};
   digest_writer digest;
-  for (const auto part : {std::as_bytes(std::span(&header, 1)), std::as_bytes(std::span(owner.run)),
-                          std::as_bytes(std::span(owner.policy)),
-                          std::as_bytes(std::span(owner.planner.bytes)), state}) {
+  for (const std::span<const std::byte> part : std::initializer_list<std::span<const std::byte>>{
+           std::as_bytes(std::span(&header, 1)), std::as_bytes(std::span(owner.run)),
+           std::as_bytes(std::span(owner.policy)), std::as_bytes(std::span(owner.planner.bytes)),
+           state}) {
     digest.add(part);
     MILLRACE_TRY(file->write(part));
   }

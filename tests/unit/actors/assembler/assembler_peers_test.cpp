@@ -182,15 +182,6 @@ BOOST_AUTO_TEST_CASE(a_group_that_is_moved_here_and_is_here_already_is_offered_a
   BOOST_TEST(counters->repeats == 2U);
 }
 
-// Else the one that was asked first would look busier with every group that is offered again.
-BOOST_AUTO_TEST_CASE(a_group_that_is_offered_again_counts_once_for_its_scorer) {
-  group(0);
-  up(second_scorer());
-  world.tell(subject, group_again{{0, 0}, pair});
-  BOOST_TEST((asked(scorer) == ordinals{0, 0}));
-  BOOST_TEST(asked(second).empty());
-}
-
 // It was moved while it was sent: the first episode came here, and all of it to another assembler.
 BOOST_AUTO_TEST_CASE(a_part_of_a_group_whose_rest_went_elsewhere_is_not_said_to_be_held) {
   world.tell(subject, group_again{{0, 0}, pair, true, {1, 1}});

@@ -57,6 +57,17 @@ BOOST_AUTO_TEST_CASE(an_empty_system_is_one_line) {
   BOOST_TEST(status_text(answer_of({}), nullptr) == "run maths: no process is registered\n");
 }
 
+BOOST_AUTO_TEST_CASE(how_far_the_run_is_stands_above_the_table_and_has_no_rate) {
+  auto planner = process_of("planner", role::planner);
+  planner.status.counters = {{"version", 12}, {"next_step", 14}, {"backlog_steps", 1}};
+  const auto text = status_text(answer_of({planner}), nullptr);
+  BOOST_TEST(has(text, "run maths: 1 alive\n"
+                       "policy version 12, step 14 is collected, 1 steps' worth of groups wait\n"));
+  BOOST_TEST(!has(text, "/s"));
+  planner.entry.state = process_state::gone;
+  BOOST_TEST(!has(status_text(answer_of({planner}), nullptr), "policy version"));
+}
+
 BOOST_AUTO_TEST_CASE(rates_are_those_between_two_answers) {
   const auto before = answer_of({scorer_with(100'000, 1'000, 0)});
   const auto now = answer_of({scorer_with(102'000, 1'024, 4'096)});

@@ -234,6 +234,17 @@ BOOST_AUTO_TEST_CASE(the_supervisor_hears_what_the_closing_index_says) {
   BOOST_TEST(supervisor.got<source_report>()[0].damage.empty());
 }
 
+BOOST_AUTO_TEST_CASE(who_waits_for_a_permit_says_how_far_the_run_is) {
+  write("e0", "g0");
+  write("e1", "g1");
+  read(1);
+  tell_all(planner_progress{4, 5, 2});
+  const auto waits = counters->waits->snapshot();
+  BOOST_REQUIRE_EQUAL(waits.size(), 1);
+  BOOST_TEST(waits[0].what ==
+             "a permit to begin group 1: step 5 is collected, 2 steps' worth of groups wait");
+}
+
 // It is in a step that has to be made again; the planner says so while the reader waits to read it.
 BOOST_AUTO_TEST_CASE(a_group_of_which_only_the_size_is_known_is_sent_when_it_is_wanted) {
   BOOST_REQUIRE(file->append_group_size(some_key("math", "g0"), 1));
