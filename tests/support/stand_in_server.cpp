@@ -189,8 +189,10 @@ scripted_reply honest(const seen_request &request) {
   const auto root = document.parse(request.body);
   const auto text =
       root ? root->get<std::string>("prompt") : root.map([](auto) { return std::string(); });
-  return {http_ok(fmt::format(R"({{"count":1,"tokens":[{}]}})",
-                              fmt::join(stand_in_tokens(text ? *text : ""), ",")))};
+  std::string ids;
+  for (const auto id : stand_in_tokens(text ? *text : ""))
+    ids += fmt::format("{}{}", ids.empty() ? "" : ",", id);
+  return {http_ok(fmt::format(R"({{"count":1,"tokens":[{}]}})", ids))};
 }
 
 } // namespace millrace::test

@@ -82,7 +82,7 @@ BOOST_AUTO_TEST_CASE(differences_that_cancel_each_other_out_are_found) {
 
 BOOST_AUTO_TEST_CASE(a_group_that_the_source_does_not_have_is_named_by_its_place) {
   for (const auto *name : {"g0", "g1", "g2", "g7"})
-    end_group(name[1] - '0', name, 4);
+    end_group(static_cast<std::uint64_t>(name[1] - '0'), name, 4);
   check();
   BOOST_TEST(says("group 7 of source 0, which the recording does not have, has 4 episodes in the "
                   "ledger, and 0 in the source"));

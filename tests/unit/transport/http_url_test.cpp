@@ -53,7 +53,7 @@ BOOST_AUTO_TEST_CASE(what_is_no_url_is_refused_with_its_text) {
     BOOST_TEST_CONTEXT(url) {
       BOOST_REQUIRE(!parsed);
       BOOST_TEST((parsed.error().code == errc::bad_argument));
-      BOOST_TEST(parsed.error().message.find("'" + std::string(url) + "'") == 0);
+      BOOST_TEST(parsed.error().message.find(fmt::format("'{}'", url)) == 0);
     }
   }
 }

@@ -30,7 +30,7 @@ inline journal_options journal_in(const std::filesystem::path &folder,
 
 inline std::shared_ptr<const group_info> info_for(std::uint64_t ordinal, std::uint32_t size = 2) {
   return std::make_shared<group_info>(
-      group_info{some_key("math", "g" + std::to_string(ordinal)), "test", size});
+      group_info{some_key("math", fmt::format("g{}", ordinal)), "test", size});
 }
 
 /// A message of each kind for a group, in an order in which a reader may send them.
@@ -68,9 +68,11 @@ inline std::vector<std::string> texts_of(const std::vector<arrival> &all) {
 /// Everything that a journal has, by group.
 inline std::vector<std::string> contents_of(journal &from) {
   std::vector<std::string> out;
-  for (auto ref : from.groups())
-    for (const auto &one : from.read(ref).value())
+  for (auto ref : from.groups()) {
+    const auto found = from.read(ref).value();
+    for (const auto &one : found)
       out.push_back(text_of(one));
+  }
   return out;
 }
 

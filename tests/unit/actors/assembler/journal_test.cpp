@@ -146,7 +146,7 @@ BOOST_AUTO_TEST_CASE(a_folder_that_is_open_is_refused_to_a_second) {
 }
 
 BOOST_AUTO_TEST_CASE(a_journal_of_another_run_assembler_or_planner_is_refused_by_name) {
-  begun_journal(how)->append(arrivals_of(0)[0]).value();
+  BOOST_REQUIRE(begun_journal(how)->append(arrivals_of(0)[0]));
   auto other = journal::open(how);
   const auto begun = (*other)->begin(some_folder(8));
   BOOST_REQUIRE(!begun);
@@ -274,7 +274,7 @@ BOOST_AUTO_TEST_CASE(a_message_for_which_there_is_no_room_can_be_appended_when_t
       auto measured = begun_journal(other);
       for (const auto &each : arrivals_of(0)) {
         const auto begun = measured->bytes();
-        measured->append(each).value();
+        BOOST_REQUIRE(measured->append(each));
         if (text_of(each) == text_of(one))
           return measured->bytes() - begun;
       }

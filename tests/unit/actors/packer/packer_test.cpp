@@ -137,14 +137,14 @@ BOOST_AUTO_TEST_CASE(what_is_of_an_earlier_epoch_is_dropped_and_not_begun) {
 
 BOOST_AUTO_TEST_CASE(bins_bind_a_packer_to_the_folder_of_their_planner) {
   probe<planner_refused> other_planner(world);
-  const planner_claim other{{{2}}, 9};
+  const planner_claim stranger{{{2}}, 9};
   give(7);
   answer(assembler, 0);
-  world.tell(*subject, planner_hello{other, 0, other_planner.actor()});
+  world.tell(*subject, planner_hello{stranger, 0, other_planner.actor()});
   BOOST_REQUIRE_EQUAL(other_planner.got<planner_refused>().size(), 1);
-  BOOST_TEST((other_planner.got<planner_refused>()[0].claim == other));
+  BOOST_TEST((other_planner.got<planner_refused>()[0].claim == stranger));
   auto late = order(8, assembler.actor());
-  late.claim = other;
+  late.claim = stranger;
   world.tell(*subject, late);
   BOOST_TEST(asked() == 1U);
   BOOST_TEST(fetched(7).size() == 1U);

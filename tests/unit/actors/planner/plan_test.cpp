@@ -79,7 +79,8 @@ BOOST_AUTO_TEST_CASE(a_plan_equals_the_rules_word_by_word) {
         .pad_to_multiple_of = multiple,
         .ranks = static_cast<std::uint32_t>(1 + random() % 5),
         .cost = {.linear = static_cast<std::int64_t>(1 + random() % 3),
-                 .quadratic = static_cast<std::int64_t>(random() % 3) << (random() % 60)}};
+                 .quadratic = static_cast<std::int64_t>(random() % 3) << (random() % 60)},
+        .cost_model = {}};
     std::vector<sample_shape> samples(random() % 24);
     for (auto &s : samples)
       s = random_sample(random);
@@ -103,7 +104,7 @@ BOOST_AUTO_TEST_CASE(first_fit_equals_a_scan_over_hundreds_of_bins) {
     std::vector<sample_shape> samples(500);
     for (auto &s : samples)
       s = random_sample(random);
-    const plan_config config{.seq_len = 24};
+    const plan_config config{.seq_len = 24, .cost_model = {}};
     const auto got = plan_step(samples, config);
     BOOST_TEST_CONTEXT("seed " << seed) {
       BOOST_TEST_REQUIRE(got.has_value());
@@ -118,7 +119,7 @@ BOOST_AUTO_TEST_CASE(every_sample_is_planned_once_or_counted) {
   std::vector<sample_shape> samples(200);
   for (auto &s : samples)
     s = random_sample(random);
-  const auto got = plan_step(samples, {.seq_len = 3, .ranks = 3});
+  const auto got = plan_step(samples, {.seq_len = 3, .ranks = 3, .cost_model = {}});
   BOOST_TEST_REQUIRE(got.has_value());
   BOOST_TEST(count(*got).kept.size() + got->dropped.size() + got->rejected.size() ==
              samples.size());
@@ -130,7 +131,8 @@ BOOST_AUTO_TEST_CASE(every_sample_is_planned_once_or_counted) {
 BOOST_AUTO_TEST_CASE(ranks_get_as_many_micro_batches_however_uneven_the_samples) {
   const auto samples = texts({8000, 8000, 8000, 8000, 200});
   for (std::uint32_t ranks : {1U, 2U, 3U, 4U, 8U}) {
-    const plan_config config{.seq_len = 8192, .pad_to_multiple_of = 128, .ranks = ranks};
+    const plan_config config{
+        .seq_len = 8192, .pad_to_multiple_of = 128, .ranks = ranks, .cost_model = {}};
     const auto got = plan_step(samples, config);
     BOOST_TEST_CONTEXT(ranks << " ranks") {
       BOOST_TEST_REQUIRE(got.has_value());
@@ -145,7 +147,8 @@ BOOST_AUTO_TEST_CASE(ranks_get_as_many_micro_batches_however_uneven_the_samples)
 }
 
 BOOST_AUTO_TEST_CASE(filler_copies_the_first_micro_batch_and_is_marked) {
-  const auto got = plan_step(texts({8, 5}), {.seq_len = 8, .pad_to_multiple_of = 4, .ranks = 3});
+  const auto got = plan_step(texts({8, 5}),
+                             {.seq_len = 8, .pad_to_multiple_of = 4, .ranks = 3, .cost_model = {}});
   BOOST_TEST_REQUIRE(got.has_value());
   const auto sum = count(*got);
   BOOST_TEST(sum.micro_batches == 3U);
@@ -159,7 +162,7 @@ BOOST_AUTO_TEST_CASE(filler_copies_the_first_micro_batch_and_is_marked) {
 BOOST_AUTO_TEST_CASE(any_number_of_samples_divides_over_the_ranks) {
   for (std::uint32_t ranks : {2U, 3U})
     for (std::size_t samples : {8U, 8U, 5U, 1U, 0U}) {
-      const plan_config config{.seq_len = 100, .ranks = ranks};
+      const plan_config config{.seq_len = 100, .ranks = ranks, .cost_model = {}};
       const auto got = plan_step(std::vector(samples, text(60)), config);
       BOOST_TEST_CONTEXT(samples << " samples, " << ranks << " ranks") {
         BOOST_TEST_REQUIRE(got.has_value());
@@ -176,7 +179,7 @@ BOOST_AUTO_TEST_CASE(any_number_of_samples_divides_over_the_ranks) {
 
 // Capacity and padding must use one alignment: a bin that is full before padding may not pass it.
 BOOST_AUTO_TEST_CASE(a_padded_micro_batch_never_passes_seq_len) {
-  const plan_config config{.seq_len = 4096, .pad_to_multiple_of = 128};
+  const plan_config config{.seq_len = 4096, .pad_to_multiple_of = 128, .cost_model = {}};
   const auto got = plan_step(texts({4095, 4096, 3969, 1}), config);
   BOOST_TEST_REQUIRE(got.has_value());
   BOOST_TEST(check_plan(*got, config).has_value());
@@ -187,7 +190,7 @@ BOOST_AUTO_TEST_CASE(a_padded_micro_batch_never_passes_seq_len) {
 }
 
 BOOST_AUTO_TEST_CASE(a_seq_len_that_padding_would_pass_is_refused) {
-  const plan_config config{.seq_len = 4100, .pad_to_multiple_of = 128};
+  const plan_config config{.seq_len = 4100, .pad_to_multiple_of = 128, .cost_model = {}};
   const auto got = plan_step(texts({4095, 4096, 3969, 1}), config);
   BOOST_TEST_REQUIRE(!got.has_value());
   BOOST_TEST((got.error().code == errc::bad_config));
@@ -196,7 +199,8 @@ BOOST_AUTO_TEST_CASE(a_seq_len_that_padding_would_pass_is_refused) {
 
 BOOST_AUTO_TEST_CASE(costs_that_do_not_fit_are_an_error) {
   const auto most = std::numeric_limits<std::int64_t>::max();
-  const plan_config config{.seq_len = 1U << 26, .cost = {.linear = most, .quadratic = most}};
+  const plan_config config{
+      .seq_len = 1U << 26, .cost = {.linear = most, .quadratic = most}, .cost_model = {}};
   BOOST_TEST(plan_step(std::vector(100, text(1U << 26)), config).has_value());
   const auto too_many = plan_step(std::vector(4096, text(1U << 26)), config);
   BOOST_TEST_REQUIRE(!too_many.has_value());
@@ -204,8 +208,11 @@ BOOST_AUTO_TEST_CASE(costs_that_do_not_fit_are_an_error) {
 }
 
 BOOST_AUTO_TEST_CASE(validate_gives_every_error_with_its_key) {
-  const plan_config config{
-      .seq_len = 0, .pad_to_multiple_of = 0, .ranks = 0, .cost = {.linear = -1, .quadratic = -2}};
+  const plan_config config{.seq_len = 0,
+                           .pad_to_multiple_of = 0,
+                           .ranks = 0,
+                           .cost = {.linear = -1, .quadratic = -2},
+                           .cost_model = {}};
   const auto errors = config.validate();
   std::string all;
   for (const auto &e : errors)
@@ -214,13 +221,13 @@ BOOST_AUTO_TEST_CASE(validate_gives_every_error_with_its_key) {
   for (const auto *key :
        {"seq_len", "pad_to_multiple_of", "trainer.ranks", "cost.linear", "cost.quadratic"})
     BOOST_TEST(all.find(key) != std::string::npos, all);
-  BOOST_TEST((plan_config{.cost = {0, 0}}.validate().size() == 1U));
+  BOOST_TEST((plan_config{.cost = {0, 0}, .cost_model = {}}.validate().size() == 1U));
   BOOST_TEST(plan_config{}.validate().empty());
 }
 
 /// A good plan of two ranks with images and text on each, to be spoilt.
 struct checked {
-  plan_config config{.seq_len = 8, .ranks = 2};
+  plan_config config{.seq_len = 8, .ranks = 2, .cost_model = {}};
   step_plan plan;
   checked() {
     for (std::size_t r : {0U, 1U})

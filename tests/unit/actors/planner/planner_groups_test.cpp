@@ -41,7 +41,7 @@ struct groups_fixture : planner_fixture {
       train(step);
     }
   }
-  std::uint64_t entered(episode_state state) { return (*finished().entries)[state]; }
+  std::uint64_t entered(episode_state end) { return (*finished().entries)[end]; }
 };
 
 BOOST_FIXTURE_TEST_SUITE(planner_groups, groups_fixture)

@@ -295,7 +295,7 @@ BOOST_AUTO_TEST_CASE(a_planner_that_starts_again_asks_what_this_job_has_trained_
   lose(1);
   ranks_start_again(1);
   ranks_up();
-  for (std::uint64_t step : {2, 3}) {
+  for (const std::uint64_t step : {2U, 3U}) {
     world.tell(*subject, group_held{{step - 1, 0}, other_assembler.actor()});
     stage(step);
   }
@@ -537,7 +537,9 @@ BOOST_AUTO_TEST_CASE(a_setting_that_the_log_rests_on_is_refused_by_name) {
   {
     auto log = here.open().value();
     log_settled record;
-    record.groups.push_back({.ordinal = 0, .key = {"run", "env", "task", "group"}, .states = {0}});
+    auto &entry = record.groups.emplace_back();
+    entry.key = {"run", "env", "task", "group"};
+    entry.states = {0};
     BOOST_REQUIRE(log->write(record));
   }
   const auto before = here.written();
