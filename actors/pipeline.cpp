@@ -116,10 +116,13 @@ public:
     options.vocab_size = config_.vocab_size;
     options.pace = config_.source.pace;
     options.sizes.other = config_.env_default.group_size;
-    options.frozen.other = config_.env_default.demands_frozen();
+    const auto demands_of = [](const env_config &env) {
+      return env_demands{.frozen = env.demands_frozen(), .hints = env.demands_hints()};
+    };
+    options.demands.other = demands_of(config_.env_default);
     for (const auto &[name, env] : config_.envs) {
       options.sizes.by_env.emplace(name, env.group_size);
-      options.frozen.by_env.emplace(name, env.demands_frozen());
+      options.demands.by_env.emplace(name, demands_of(env));
     }
     add("env-reader", role::env_reader, spec.name,
         system_.spawn<env_reader>(parts_.context, std::move(options), std::move(*file),

@@ -235,13 +235,18 @@ constexpr std::array env_table{
             "`http://10.0.0.7:8000`."),
     env_key("teacher.model", MILLRACE_MEMBER(teacher.model), text_type{0, limits::name_bytes}, "",
             "Name of the model on that server; empty: whichever it has."),
-    env_key("reference.concurrency", MILLRACE_MEMBER(reference.concurrency), count_up_to(1024),
-            "requests",
-            "In flight at a model server from each scorer. More: until its batch is full."),
+    env_key("reference.concurrency", MILLRACE_MEMBER(reference.concurrency),
+            count_up_to(most_actors), "requests",
+            "opd, opsd: requests to that server in flight from each scorer. More: it is used "
+            "better until its batch is full, then requests time out in its queue."),
     env_key("reference.timeout", MILLRACE_MEMBER(reference.timeout_s), number_type{0.01, 86'400},
-            "s", "For one try of one request. Too short: long prompts are never answered."),
+            "s",
+            "For one try of one request. Too short: long prompts are never answered; too long: a "
+            "server that hangs is noticed late."),
     env_key("reference.retries", MILLRACE_MEMBER(reference.retries), integer_type{0, 1000}, "",
-            "Tries after the first, further and further apart, before the server is given up."),
+            "Tries after the first of a request without an answer, 0.2 s apart and then up to "
+            "10 s. Fewer: a server that restarts ends the run; more: one that is gone is given up "
+            "late."),
     env_key("temperature", MILLRACE_MEMBER(temperature), number_type{1e-6, 1e4}, "",
             "Sampling temperature of the policy, on every token."),
     env_key("filter.gibberish.action", MILLRACE_MEMBER(filter.gibberish.action),

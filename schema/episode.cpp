@@ -71,6 +71,24 @@ status check_finish(const wire::EpisodeFrame &frame, const wire::EpisodeEnd &fin
   return {};
 }
 
+/// What a trace came to stands at the end of its episode; the nodes may have come before.
+status check_hints(const wire::EpisodeFrame &frame) {
+  const auto *finish = frame.finish();
+  if (finish == nullptr || frame.eval() || finish->status() != wire::EpisodeStatus::Ok ||
+      finish->traces() == nullptr)
+    return {};
+  for (flatbuffers::uoffset_t i = 0; i < finish->traces()->size(); ++i) {
+    const auto &trace = *finish->traces()->Get(i);
+    if (trace.ok() && trace.agent_trainable() && span_of(trace.hint_token_ids()).empty() &&
+        text_of(trace.hint()).empty())
+      return fail(errc::bad_value,
+                  "episode '{}', trace {}: it has neither hint_token_ids nor a hint, and opsd "
+                  "scores it after one",
+                  text_of(frame.episode()), i);
+  }
+  return {};
+}
+
 status check_length(const wire::EpisodeFrame &frame, std::string_view field,
                     std::string_view name) {
   if (name.size() > limits::name_bytes)
@@ -217,8 +235,8 @@ status check_elements(const episode_frame &frame, const element_limits &demands)
       return with_context(std::move(found).error(), place_of(table, node));
   }
   if (table.finish() != nullptr)
-    MILLRACE_TRY(check_finish(table, *table.finish()));
-  return {};
+    MILLRACE_TRY(check_finish(table, *table.finish(), demands.vocab_size));
+  return demands.hints ? check_hints(table) : status();
 }
 
 } // namespace millrace

@@ -63,6 +63,8 @@ struct element_limits {
   /// What an episode for training must say of who sampled it (EpisodeFrame.frozen); nothing:
   /// either.
   std::optional<bool> frozen{};
+  /// Each trace of an episode for training that is ok, and whose agent is trained, has a hint.
+  bool hints = false;
 };
 
 /// The element level, once, at the door: names are there, every node passes check_node, parents

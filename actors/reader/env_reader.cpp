@@ -423,9 +423,10 @@ bool env_reader::is_surplus(const group_table::group &group, std::string_view ep
 }
 
 element_limits env_reader::demands_on(const wire::EpisodeFrame &frame) const {
-  const auto found = options_.frozen.by_env.find(text_of(frame.key()->env()));
-  return {.vocab_size = options_.vocab_size,
-          .frozen = found == options_.frozen.by_env.end() ? options_.frozen.other : found->second};
+  const auto &all = options_.demands;
+  const auto found = all.by_env.find(text_of(frame.key()->env()));
+  const auto &demands = found == all.by_env.end() ? all.other : found->second;
+  return {.vocab_size = options_.vocab_size, .frozen = demands.frozen, .hints = demands.hints};
 }
 
 env_reader::step env_reader::take_frame(const record &what) {

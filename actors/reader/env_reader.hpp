@@ -18,11 +18,14 @@
 
 namespace millrace {
 
-/// Whether episodes of an environment must say that a frozen model sampled them, or that none did;
-/// nothing: either.
-struct frozen_demands {
-  std::map<std::string, std::optional<bool>, std::less<>> by_env;
-  std::optional<bool> other; ///< of an environment that is not in `by_env`
+/// What an environment demands of its episodes beside what all of them must be (element_limits).
+struct env_demands {
+  std::optional<bool> frozen{}; ///< a frozen model sampled them, or none did; nothing: either
+  bool hints = false;           ///< their traces have hints
+};
+struct door_demands {
+  std::map<std::string, env_demands, std::less<>> by_env;
+  env_demands other; ///< of an environment that is not in `by_env`
 };
 
 /// What one env reader is told.
@@ -33,7 +36,7 @@ struct env_reader_options {
   std::uint32_t vocab_size = 0;            ///< ids must be below it
   double pace = 0;   ///< groups a second over all readers; 0: as fast as the permits allow
   group_sizes sizes; ///< what the config says of them
-  frozen_demands frozen;
+  door_demands demands;
 };
 
 /// Whom an env reader talks to.

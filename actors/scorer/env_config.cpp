@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "actors/scorer/algorithm.hpp"
+#include "transport/http_url.hpp"
 
 namespace millrace {
 
@@ -76,6 +77,19 @@ public:
       range("echo.roles." + role, alpha, 0, most_weight);
     if (!(config_.decay >= 0 && config_.decay < 1))
       refuse("decay", " = {}: it must be at least 0 and below 1", config_.decay);
+  }
+
+  void reference() {
+    constexpr double most_requests = 1024;
+    constexpr double shortest = 0.01;
+    constexpr double longest = 86'400;
+    constexpr double most_retries = 1000;
+    range("reference.concurrency", config_.reference.concurrency, 1, most_requests);
+    range("reference.timeout", config_.reference.timeout_s, shortest, longest);
+    range("reference.retries", config_.reference.retries, 0, most_retries);
+    if (const auto &endpoint = config_.teacher.endpoint; !endpoint.empty())
+      if (const auto url = http_url::parse(endpoint); !url)
+        refuse("teacher.endpoint", " = {}", url.error().message);
   }
 
   void gate() {
@@ -150,6 +164,7 @@ action_loss env_config::loss() const noexcept {
 std::vector<error> env_config::validate(std::string_view section, const env_config &base) const {
   checker check(section, *this);
   check.ranges();
+  check.reference();
   check.gate();
   if (const auto *known = find_algorithm(algorithm); known == nullptr) {
     check.refuse("algorithm", " = \"{}\" is not known: use one of {}", algorithm,

@@ -144,6 +144,9 @@ struct env_config {
                                         : std::optional(sampler == sampler_kind::frozen);
   }
 
+  /// Whether its traces need hints (TraceResult.hint): for opsd.
+  bool demands_hints() const noexcept { return algorithm == "opsd"; }
+
   /// Ranges and the rules between fields: all that are broken, each with its key's full name.
   /// @param section where its keys stand: "env.NAME" or "env_default".
   /// @param base what it started from: an option of another algorithm that it has from there has no

@@ -3,26 +3,19 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
-#include <vector>
-
-#include "runtime/result.hpp"
 
 namespace millrace {
 
 /// A model behind an HTTP server that speaks as vLLM does.
 struct model_server {
-  /// "http://HOST:PORT". Default: empty, there is none. Wrong: each request fails, and after its
-  /// retries the group that asked.
+  /// "http://HOST:PORT"; "/v1" may follow. Default: empty, there is none. Wrong: each request
+  /// fails, and after its retries the run.
   std::string endpoint;
   /// Name of the model, as the server knows it. Default: empty, the server's only one. Wrong: the
   /// server refuses (404).
   std::string model;
 
   bool operator==(const model_server &) const = default;
-
-  /// The endpoint is a URL. @param key "env.NAME.teacher".
-  std::vector<error> validate(std::string_view key) const;
 };
 
 /// How a scorer asks such a server.
@@ -36,14 +29,11 @@ struct reference_limits {
   double timeout_s = 300;
   /// Tries after the first of a request that the server did not answer, or answered with 408, 429
   /// or 5xx; 0.2 s, then twice as long each time, to 10 s, lie between them. Range: 0 to 1,000.
-  /// Default: 8, about 30 s in all if nobody answers. Fewer: a server that restarts costs groups;
+  /// Default: 8, which is 16 to 33 s if nobody listens. Fewer: a server that restarts ends the run;
   /// more: one that is gone is given up late.
   std::uint32_t retries = 8;
 
   bool operator==(const reference_limits &) const = default;
-
-  /// Ranges. @param key "env.NAME.reference".
-  std::vector<error> validate(std::string_view key) const;
 };
 
 } // namespace millrace

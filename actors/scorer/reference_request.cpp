@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "actors/scorer/reference_request.hpp"
 
-#include <algorithm>
 #include <iterator>
+#include <limits>
+#include <utility>
 
 #include "actors/graph/branches.hpp"
-#include "actors/scorer/reference.hpp"
-#include "actors/scorer/verdict.hpp"
 #include "runtime/json_out.hpp"
 #include "schema/episode.hpp"
 #include "schema/limits.hpp"
@@ -15,98 +14,59 @@ namespace millrace {
 
 namespace {
 
-/// The eligible traces of one episode.
-class prompt_maker {
-public:
-  prompt_maker(std::vector<reference_prompt> &out, const sealed_episode &episode,
-               const wire::EpisodeHeader &header, std::uint32_t index, reference_kind kind)
-      : out_(out), episode_(episode), header_(header), index_(index), kind_(kind) {}
-
-  status add_all() const;
-
-private:
-  status add_trace(std::uint32_t t) const;
-  status add_branch(std::uint32_t t, std::uint32_t b, const std::vector<node_view> &nodes,
-                    const branch &path) const;
-  status take_hint(reference_prompt &out) const;
-  template <class... Args>
-  tl::unexpected<error> bad(std::uint32_t trace, fmt::format_string<Args...> format,
-                            Args &&...args) const {
-    return fail(errc::bad_value, "episode '{}', trace {}: {}", text_of(header_.id()), trace,
-                fmt::format(format, std::forward<Args>(args)...));
-  }
-
-  std::vector<reference_prompt> &out_;
-  const sealed_episode &episode_;
-  const wire::EpisodeHeader &header_;
-  const std::uint32_t index_;
-  const reference_kind kind_;
-};
-
-status prompt_maker::add_all() const {
-  const auto count = header_.traces() == nullptr ? 0U : header_.traces()->size();
-  const auto *results = episode_.finish().traces();
-  if (episode_.id() != text_of(header_.id()) || episode_.trace_count() < count ||
-      results == nullptr || results->size() < count)
-    return fail(errc::conflict, "the header's episode '{}' with {} traces got the bytes of '{}'",
-                text_of(header_.id()), count, episode_.id());
-  for (std::uint32_t t = 0; t < count; ++t)
-    if (const auto &trace = *header_.traces()->Get(t); is_eligible(trace) && lacks_reference(trace))
-      MILLRACE_TRY(add_trace(t));
-  return {};
+template <class... Args>
+tl::unexpected<error> bad(errc code, const sealed_episode &episode, std::uint32_t trace,
+                          fmt::format_string<Args...> format, Args &&...args) {
+  return fail(code, "episode '{}', trace {}: {}", episode.id(), trace,
+              fmt::format(format, std::forward<Args>(args)...));
 }
 
-status prompt_maker::add_trace(std::uint32_t t) const {
-  const auto nodes = episode_.nodes(t);
-  std::vector<node_shape> shapes;
-  shapes.reserve(nodes.size());
-  for (const auto &node : nodes)
-    shapes.push_back(shape_of(node));
-  const auto graph = branches_of(shapes);
-  if (!graph)
-    return tl::unexpected(graph.error());
-  const auto *branches = header_.traces()->Get(t)->branches();
-  const auto count = branches == nullptr ? 0U : branches->size();
-  if (graph->trainable.size() != count)
-    return bad(t, "it has {} trainable branches, its header {}", graph->trainable.size(), count);
-  for (std::uint32_t b = 0; b < count; ++b)
-    MILLRACE_TRY(add_branch(t, b, nodes, graph->trainable[b]));
-  return {};
-}
-
-status prompt_maker::add_branch(std::uint32_t t, std::uint32_t b,
-                                const std::vector<node_view> &nodes, const branch &path) const {
-  reference_prompt prompt{.episode = index_, .trace = t, .branch = b};
-  if (kind_ == reference_kind::self_hinted)
-    MILLRACE_TRY(take_hint(prompt));
-  const auto most = limits::micro_batch_tokens;
-  if (path.tokens > most - std::min<std::uint64_t>(most, prompt.tokens.size()))
-    return fail(errc::too_large, "episode '{}', trace {}: a branch of {} tokens, at most {}",
-                text_of(header_.id()), t, path.tokens, most);
-  prompt.tokens.reserve(prompt.tokens.size() + path.tokens);
-  const bool first_has_value = !prompt.tokens.empty() || !prompt.hint.empty();
-  for (const auto n : path.nodes) {
-    const auto &node = nodes[n];
-    if (!first_has_value && prompt.tokens.empty() && !node.mask.empty() && node.mask[0] != 0)
-      return bad(t,
-                 "node {} trains the first token of a branch: nothing comes before it, so a "
-                 "teacher has no logprob for it",
-                 n);
-    prompt.tokens.insert(prompt.tokens.end(), node.token_ids.begin(), node.token_ids.end());
-  }
-  out_.push_back(std::move(prompt));
-  return {};
-}
-
-status prompt_maker::take_hint(reference_prompt &out) const {
-  const auto &result = *episode_.finish().traces()->Get(out.trace);
-  const auto ids = span_of(result.hint_token_ids());
+/// Begins a prompt with the hint of its trace.
+status take_hint(const sealed_episode &episode, reference_prompt &out) {
+  const auto &came = *episode.finish().traces()->Get(out.trace);
+  const auto ids = span_of(came.hint_token_ids());
   out.tokens.assign(ids.begin(), ids.end());
   out.hint_tokens = ids.size();
   if (ids.empty())
-    out.hint = text_of(result.hint());
+    out.hint = text_of(came.hint());
   if (ids.empty() && out.hint.empty())
-    return bad(out.trace, "it has no hint, and opsd needs one");
+    return bad(errc::bad_value, episode, out.trace, "it has no hint, and opsd needs one");
+  return {};
+}
+
+status add_branch(const sealed_episode &episode, const std::vector<node_view> &nodes,
+                  const branch &path, reference_prompt &out) {
+  constexpr std::uint64_t most = limits::micro_batch_tokens;
+  if (path.tokens > most || out.tokens.size() > most - path.tokens)
+    return bad(errc::too_large, episode, out.trace, "a prompt of {} tokens, at most {} are asked",
+               out.tokens.size() + path.tokens, most);
+  out.tokens.reserve(out.tokens.size() + path.tokens);
+  for (const auto n : path.nodes)
+    out.tokens.insert(out.tokens.end(), nodes[n].token_ids.begin(), nodes[n].token_ids.end());
+  return {};
+}
+
+status add_trace(std::vector<reference_prompt> &out, const wire::EpisodeHeader &header,
+                 const sealed_episode &episode, const trace_place &place, reference_kind kind) {
+  const auto *results = episode.finish().traces();
+  if (episode.id() != text_of(header.id()) || place.trace >= episode.trace_count() ||
+      results == nullptr || place.trace >= results->size())
+    return fail(errc::conflict, "episode '{}' came for trace {} of episode '{}'", episode.id(),
+                place.trace, text_of(header.id()));
+  const auto nodes = episode.nodes(place.trace);
+  const auto graph = branches_of(nodes, {});
+  if (!graph)
+    return tl::unexpected(graph.error());
+  for (std::uint32_t b = 0; b < graph->trainable.size(); ++b) {
+    reference_prompt prompt;
+    prompt.episode = place.episode;
+    prompt.trace = place.trace;
+    prompt.branch = b;
+    if (kind == reference_kind::self_hinted)
+      MILLRACE_TRY(take_hint(episode, prompt));
+    MILLRACE_TRY(add_branch(episode, nodes, graph->trainable[b], prompt));
+    out.push_back(std::move(prompt));
+  }
   return {};
 }
 
@@ -114,15 +74,9 @@ status prompt_maker::take_hint(reference_prompt &out) const {
 
 std::vector<std::uint32_t> reference_episodes(const wire::GroupHeader &group) {
   std::vector<std::uint32_t> out;
-  const auto count = group.episodes() == nullptr ? 0U : group.episodes()->size();
-  for (std::uint32_t e = 0; e < count; ++e) {
-    const auto &episode = *group.episodes()->Get(e);
-    const auto *traces = episode.traces();
-    if (is_scored(episode) && traces != nullptr &&
-        std::any_of(traces->begin(), traces->end(),
-                    [](const auto *t) { return is_eligible(*t) && lacks_reference(*t); }))
-      out.push_back(e);
-  }
+  for (const auto &place : traces_without_reference(group))
+    if (out.empty() || out.back() != place.episode)
+      out.push_back(place.episode);
   return out;
 }
 
@@ -133,9 +87,30 @@ result<std::vector<reference_prompt>> reference_prompts(const wire::GroupHeader 
   if (episodes.size() != wanted.size())
     return fail(errc::conflict, "{} episodes came, {} are wanted", episodes.size(), wanted.size());
   std::vector<reference_prompt> out;
-  for (std::size_t i = 0; i < wanted.size(); ++i) {
-    const auto &header = *group.episodes()->Get(wanted[i]);
-    MILLRACE_TRY(prompt_maker(out, episodes[i], header, wanted[i], kind).add_all());
+  std::size_t at = 0;
+  for (const auto &place : traces_without_reference(group)) {
+    while (wanted[at] != place.episode)
+      ++at;
+    MILLRACE_TRY(add_trace(out, *group.episodes()->Get(place.episode), episodes[at], place, kind));
+  }
+  return out;
+}
+
+reference_logprobs reference_of(std::span<const reference_prompt> prompts,
+                                std::vector<std::vector<float>> values,
+                                std::span<const sealed_episode> episodes) {
+  MILLRACE_ASSERT(prompts.size() == values.size(), "{} prompts, {} answers", prompts.size(),
+                  values.size());
+  reference_logprobs out;
+  std::size_t at = 0; // in `episodes`
+  for (std::size_t i = 0; i < prompts.size(); ++i) {
+    const auto &[episode, trace] = std::pair(prompts[i].episode, prompts[i].trace);
+    if (i > 0 && episode != prompts[i - 1].episode)
+      ++at;
+    if (prompts[i].branch == 0)
+      out.traces.push_back(
+          {.episode = episode, .trace = trace, .nodes = episodes[at].nodes(trace), .branches = {}});
+    out.traces.back().branches.push_back(std::move(values[i]));
   }
   return out;
 }
@@ -144,7 +119,10 @@ std::vector<float> branch_values(std::span<const float> values, std::uint64_t hi
   MILLRACE_ASSERT(hint_tokens <= values.size(), "a hint of {} tokens in {} values", hint_tokens,
                   values.size());
   const auto branch = values.subspan(static_cast<std::size_t>(hint_tokens));
-  return {branch.begin(), branch.end()};
+  std::vector<float> out{branch.begin(), branch.end()};
+  if (hint_tokens == 0 && !out.empty())
+    out[0] = std::numeric_limits<float>::quiet_NaN();
+  return out;
 }
 
 std::string completion_body(std::string_view model, std::span<const std::int32_t> tokens) {

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "actors/scorer/reference.hpp"
 #include "runtime/result.hpp"
 #include "schema/body.hpp"
 #include "schema/sealed_episode.hpp"
@@ -32,23 +33,27 @@ struct reference_prompt {
   std::string hint{};
 };
 
-/// The episodes of a group whose tokens are read, those with an eligible trace: indices into the
-/// header's, ascending. None: there is nothing to ask.
+/// The episodes of a group whose tokens are read, those of traces_without_reference(): indices into
+/// the header's, ascending. None: there is nothing to ask.
 std::vector<std::uint32_t> reference_episodes(const wire::GroupHeader &group);
 
-/// The prompts of a group: one for each trainable branch of each eligible trace, by episode, trace
-/// and branch. Pure. @param episodes those that reference_episodes() names, in that order. Errors:
-/// bad_value if a trace has no hint and needs one, if a branch trains its first token and nothing
-/// comes before it, or if header and episode do not fit, with episode and trace; too_large over
-/// limits::micro_batch_tokens.
+/// The prompts of a group: one for each trainable branch of each of traces_without_reference(), by
+/// episode, trace and branch. Pure. @param episodes those that reference_episodes() names, in that
+/// order. Errors: bad_value if a trace has no hint and needs one; conflict if header and episode do
+/// not fit; too_large for a prompt over limits::micro_batch_tokens.
 result<std::vector<reference_prompt>> reference_prompts(const wire::GroupHeader &group,
                                                         std::span<const sealed_episode> episodes,
                                                         reference_kind kind);
 
+/// What a server said, for annotate(). It points into `episodes`, those that the prompts were made
+/// of. @param values for each prompt those of its branch, as reference_client gives them.
+reference_logprobs reference_of(std::span<const reference_prompt> prompts,
+                                std::vector<std::vector<float>> values,
+                                std::span<const sealed_episode> episodes);
+
 /// The values of the branch out of those of the whole prompt.
-/// @param values one for each token of the hint and of `prompt.tokens`; the first is no logprob.
-/// @param hint_tokens of the whole prompt.
-/// Shape: one for each token of the branch; 0.0 for a first token that has none.
+/// @param values one for each token of the hint and of the branch; the first is no logprob.
+/// Shape: one for each token of the branch; NaN for a first token that nothing comes before.
 std::vector<float> branch_values(std::span<const float> values, std::uint64_t hint_tokens);
 
 /// The body of POST /v1/completions that asks for the logprobs of `tokens` and nothing else.

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Groups whose tokens a model server scores (opd, opsd).
-#include <algorithm>
 #include <utility>
 
 #include "actors/scorer/scorer.hpp"
@@ -15,28 +14,6 @@ constexpr std::size_t most_jobs = 4;
 
 reference_kind kind_of(const env_config &env) {
   return env.algorithm == "opsd" ? reference_kind::self_hinted : reference_kind::teacher;
-}
-
-/// Puts the values of all prompts where annotate() looks for them.
-/// @param episodes parallel to `places`, which are indices into the header's episodes.
-reference_logprobs gather_reference(const std::vector<reference_prompt> &prompts,
-                                    const std::vector<std::vector<float>> &values,
-                                    const std::vector<std::uint32_t> &places,
-                                    const std::vector<sealed_episode> &episodes) {
-  reference_logprobs out;
-  for (std::size_t i = 0; i < prompts.size(); ++i) {
-    const auto &prompt = prompts[i];
-    if (out.traces.empty() || out.traces.back().episode != prompt.episode ||
-        out.traces.back().trace != prompt.trace) {
-      const auto at = std::ranges::find(places, prompt.episode) - places.begin();
-      out.traces.push_back({.episode = prompt.episode,
-                            .trace = prompt.trace,
-                            .nodes = episodes[static_cast<std::size_t>(at)].nodes(prompt.trace),
-                            .branches = {}});
-    }
-    out.traces.back().branches.push_back(values[i]);
-  }
-  return out;
 }
 
 } // namespace
@@ -108,8 +85,7 @@ void scorer::take_episodes(const episodes_fetched &in) {
 void scorer::take_reference(const reference_answered &in) {
   const auto *group = group_of(in.job);
   if (group != nullptr && *in.what) {
-    const auto reference = gather_reference(group->prompts, **in.what,
-                                            reference_episodes(*group->header), group->episodes);
+    const auto reference = reference_of(group->prompts, **in.what, group->episodes);
     answer(*group, answer_link{}, &reference);
   } else if (group != nullptr) {
     const auto &why = in.what->error();

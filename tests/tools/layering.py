@@ -30,7 +30,6 @@ LIBRARIES = [
     (r"flatbuffers/", r"schema/.*"),
     (r"wire/", r"schema/.*"),  # what flatc generates from the .fbs files
     (r"zmq", r"transport/.*"),
-    (r"httplib\.h", r"actors/scorer/.*"),
     (r"toml\+\+/", r"config/.*"),
     (r"CLI/", r"launch/.*"),
     (r"boost/", r"tests/.*"),

@@ -27,7 +27,10 @@ const std::map<std::string_view, std::string_view> owners{{"episode_agents", "hi
                                                           {"decay", "rae"},
                                                           {"echo.roles", "echo"},
                                                           {"teacher.endpoint", "opd"},
-                                                          {"teacher.model", "opsd"}};
+                                                          {"teacher.model", "opsd"},
+                                                          {"reference.concurrency", "opd"},
+                                                          {"reference.timeout", "opd"},
+                                                          {"reference.retries", "opsd"}};
 
 /// What else must be set so that the key may have any value of its range.
 std::vector<std::string> companions(std::string_view name, const std::string &value) {
@@ -59,7 +62,7 @@ std::vector<std::string> companions(std::string_view name, const std::string &va
     if (name.ends_with(key)) {
       const std::string section(name.substr(0, name.size() - key.size()));
       std::vector<std::string> out{fmt::format("{}algorithm={}", section, owner)};
-      if (key == "teacher.model")
+      if (key == "teacher.model" || key.starts_with("reference."))
         out.push_back(section + "teacher.endpoint=http://t:1");
       return out;
     }
@@ -151,6 +154,8 @@ const std::map<std::string, std::vector<std::string>> text_samples{
     {"link.bind", {"\"tcp://0.0.0.0:*\"", "\"tcp://[::1]:7\""}},
     {"curve.directory_key", {"\"\"", "\"rq:rM>}U?@Lns47E1%kR.o@n%FcmmsL/@{H8]yf7\""}},
     {"source.version", {"\"fresh\"", "\"recorded\"", "\"offset -3\""}},
+    {"env.math.teacher.endpoint", {"\"http://10.0.0.7:8000\"", "\"http://t/v1\""}},
+    {"env_default.teacher.endpoint", {"\"http://[::1]:8000\""}},
     {"trainer.policy", {"\"replay\""}}};
 
 /// Two files of one small model, as TOML.

@@ -230,7 +230,8 @@ BOOST_AUTO_TEST_CASE(broken_rules_of_the_default_environment_name_its_keys) {
 
 BOOST_AUTO_TEST_CASE(an_unknown_preset_is_refused_unless_a_path_wins_over_it) {
   BOOST_TEST(refusal(base, {"source.preset=quikstart"}) ==
-             "dir/run.toml: source.preset: unknown preset 'quikstart'; known: quickstart\n");
+             "dir/run.toml: source.preset: unknown preset 'quikstart'; known: quickstart, "
+             "five-algorithms\n");
   BOOST_TEST(load(base, {"source.preset=quikstart", "source.path=a.mrec"}).has_value());
 }
 

@@ -258,8 +258,9 @@ BOOST_AUTO_TEST_CASE(records_that_lie_about_their_parts_are_damage) {
   const auto max = ~std::uint64_t{0};
   const std::string filled(48, 'x');
   for (const auto &bad :
-       {raw_record(0, 1, lengths({48}) + filled), raw_record(6, 1, lengths({48}) + filled),
-        raw_record(1, 0, ""), raw_record(1, 1, ""), raw_record(1, 1, lengths({32}) + filled),
+       {raw_record(0, 1, lengths({48}) + filled),
+        raw_record(last_record_kind + 1, 1, lengths({48}) + filled), raw_record(1, 0, ""),
+        raw_record(1, 1, ""), raw_record(1, 1, lengths({32}) + filled),
         raw_record(1, 1, lengths({64}) + filled), raw_record(1, 1, lengths({max}) + filled),
         raw_record(1, 1, lengths({max - 7}) + filled),
         raw_record(1, 2, lengths({16, max - 15}) + filled),

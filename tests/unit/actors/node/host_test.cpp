@@ -35,7 +35,7 @@ BOOST_AUTO_TEST_CASE(a_process_that_registers_is_announced_once) {
 
 BOOST_AUTO_TEST_CASE(stages_hear_only_of_those_that_they_work_with) {
   begin();
-  view({entry(role::packer, "packer-0", 8), entry(role::env_reader, "env-reader-0", 9)});
+  view({entry(role::packer, "packer-0", 8), entry(role::trainer, "trainer-0", 9)});
   BOOST_TEST(stage.take().empty());
 }
 

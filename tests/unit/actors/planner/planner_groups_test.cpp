@@ -97,6 +97,7 @@ BOOST_AUTO_TEST_CASE(a_void_group_and_a_dropped_one_go_to_no_step_and_keep_nobod
 // 16 groups are wanted, 3 are refused, and the source has no more.
 BOOST_AUTO_TEST_CASE(what_is_refused_counts_as_done_and_the_last_batch_ships_short) {
   options.batch.traces = 32;
+  options.plan.seq_len = 1024; // one micro batch for each rank
   begin();
   for (std::uint64_t i = 0; i < 16; ++i)
     if (i % 5 == 1)

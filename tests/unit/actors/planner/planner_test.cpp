@@ -209,7 +209,7 @@ BOOST_AUTO_TEST_CASE(annotations_that_point_outside_their_header_end_the_run) {
       annotate(parse<wire::GroupHeader>(two).value(), env_config{}, {}).value().annotations;
   world.tell(*subject, group_scored{{0, 0}, one, annotations, assembler.actor()});
   BOOST_REQUIRE_EQUAL(supervisor.got<run_failed>().size(), 1);
-  BOOST_TEST((supervisor.got<run_failed>()[0].what.code == errc::bad_value));
+  BOOST_TEST((supervisor.got<run_failed>()[0].what.code == errc::conflict));
 }
 
 BOOST_AUTO_TEST_CASE(hunger_is_told_once_for_each_change_to_readers_and_supervisor) {

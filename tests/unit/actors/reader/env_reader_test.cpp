@@ -91,8 +91,8 @@ BOOST_AUTO_TEST_CASE(an_id_outside_the_vocabulary_rejects_its_episode_and_no_oth
 }
 
 BOOST_AUTO_TEST_CASE(an_episode_of_another_sampler_than_its_environment_wants_is_rejected) {
-  options.frozen.by_env = {{"math", false}, {"sft", true}, {"any", std::nullopt}};
-  options.frozen.other = false;
+  options.demands.by_env = {{"math", {false}}, {"sft", {true}}, {"any", {}}};
+  options.demands.other = {false};
   for (const std::string env : {"math", "sft", "any", "other"})
     for (const bool frozen : {false, true}) {
       auto episode = unsized(env + (frozen ? "-frozen" : "-live"), some_key(env, "g"));
@@ -105,13 +105,39 @@ BOOST_AUTO_TEST_CASE(an_episode_of_another_sampler_than_its_environment_wants_is
   read();
   BOOST_TEST(arrived().size() == 6U);
   std::set<std::string> rejected;
-  for (const auto &one : left.got<episode_rejected>())
-    rejected.insert(one.id);
+  std::string reason;
+  for (auto *assembler : {&left, &right})
+    for (const auto &one : assembler->got<episode_rejected>()) {
+      rejected.insert(one.id);
+      reason = one.id == "math-frozen" ? one.reason : reason;
+    }
   BOOST_TEST((rejected == std::set<std::string>{"math-frozen", "sft-live", "other-frozen"}));
-  BOOST_TEST(left.got<episode_rejected>()[0].reason ==
+  BOOST_TEST(reason ==
              "episode 'math-frozen': a frozen model sampled it, and the sampler of environment "
              "'math' is live");
   BOOST_TEST(counters->rejected == 3U);
+}
+
+BOOST_AUTO_TEST_CASE(an_episode_without_a_hint_is_rejected_where_opsd_wants_one) {
+  options.demands.by_env = {{"math", {.hints = true}}};
+  const auto with = [&](const std::string &id, const std::string &env, auto &&change) {
+    auto episode = unsized(id, some_key(env, "g"));
+    change(*episode.finish);
+    write(episode);
+  };
+  with("ids", "math", [](finish_data &end) { end.traces[0].hint_token_ids = {1}; });
+  with("none", "math", [](finish_data &) {});
+  with("text", "math", [](finish_data &end) { end.traces[0].hint = "think"; });
+  with("failed", "math", [](finish_data &end) { end.traces[0].ok = false; });
+  with("untrained", "math", [](finish_data &end) { end.traces[0].agent_trainable = false; });
+  with("other", "grpo", [](finish_data &) {});
+  read();
+  BOOST_TEST(arrived().size() == 5U);
+  BOOST_REQUIRE_EQUAL(left.got<episode_rejected>().size(), 1);
+  BOOST_TEST(left.got<episode_rejected>()[0].reason ==
+             "episode 'none', trace 0: it has neither hint_token_ids nor a hint, and opsd scores "
+             "it after one");
+  BOOST_TEST(refusals().size() == 1U);
 }
 
 BOOST_AUTO_TEST_CASE(a_bad_frame_rejects_its_episode_once_and_what_follows_is_not_looked_at) {

@@ -2,6 +2,7 @@
 #include "actors/scorer/env_config.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include <boost/test/unit_test.hpp>
@@ -122,7 +123,8 @@ BOOST_AUTO_TEST_CASE(an_option_of_another_algorithm_is_refused_and_its_owner_nam
          c.echo.roles = {{"user", 1}};
        }},
       {"teacher.endpoint", {"opd", "opsd"}, [](auto &c) { c.teacher.endpoint = "http://x:1"; }},
-      {"teacher.model", {"opd", "opsd"}, [](auto &c) { c.teacher.model = "m"; }}};
+      {"teacher.model", {"opd", "opsd"}, [](auto &c) { c.teacher.model = "m"; }},
+      {"reference", {"opd", "opsd"}, [](auto &c) { c.reference.retries = 0; }}};
   for (const auto &[key, owners, set] : options)
     for (const auto &name : names) {
       auto config = config_of(name);
@@ -160,6 +162,24 @@ BOOST_AUTO_TEST_CASE(a_teacher_is_needed_where_a_reference_scores) {
     BOOST_TEST(problem_of(config) == "env.math.teacher.endpoint is not set: " + name +
                                          " needs a model server that scores its tokens");
   }
+}
+
+BOOST_AUTO_TEST_CASE(a_teacher_that_is_no_url_is_refused_with_what_is_wrong) {
+  auto config = config_of("opd");
+  config.teacher.endpoint = "teacher:80";
+  BOOST_TEST(problem_of(config) ==
+             "env.math.teacher.endpoint = 'teacher:80' is not a URL; write http://HOST:PORT");
+  config.teacher.endpoint = "https://teacher";
+  BOOST_TEST(problem_of(config).starts_with(
+      "env.math.teacher.endpoint = 'https://teacher': https is not supported"));
+}
+
+BOOST_AUTO_TEST_CASE(all_bounds_of_reference_requests_are_checked_at_once) {
+  auto config = config_of("opd");
+  config.reference = {.concurrency = 0, .timeout_s = std::nan(""), .retries = 1001};
+  BOOST_TEST(problems_of(config).size() == 3U);
+  config.reference = {.concurrency = 1024, .timeout_s = 0.01, .retries = 0};
+  BOOST_TEST(problems_of(config).empty());
 }
 
 BOOST_AUTO_TEST_CASE(sft_wants_tokens_that_the_policy_did_not_sample) {

@@ -167,11 +167,11 @@ BOOST_AUTO_TEST_CASE(lengths_that_do_not_add_up_are_damage) {
 BOOST_AUTO_TEST_CASE(a_later_version_of_the_format_is_refused_as_such) {
   save(owner(), 10);
   auto bytes = text_of(owner(), 10);
-  bytes[8] = 2;
+  bytes[8] = 3;
   put(owner(), 10, bytes);
   const auto why = refusal(owner(), 10);
   BOOST_TEST((why.code == errc::unsupported));
-  BOOST_TEST(why.message.ends_with("its format is version 2; this program reads 1"), why.message);
+  BOOST_TEST(why.message.ends_with("its format is version 3; this program reads 2"), why.message);
 }
 
 BOOST_AUTO_TEST_CASE(a_full_disk_leaves_the_checkpoint_that_was_there) {
