@@ -134,6 +134,8 @@ status http_response_reader::field_line() {
   if (colon == std::string_view::npos || colon == 0 || line[0] == ' ' || line[0] == '\t')
     return fail(errc::bad_format, "'{}' is not a header", shown(line));
   const auto name = lower(line.substr(0, colon));
+  if (name.find_first_of(" \t") != std::string::npos)
+    return fail(errc::bad_format, "'{}' is not a header", shown(line));
   const auto value = trimmed(line.substr(colon + 1));
   if (name == "content-type") {
     head_.content_type = value;

@@ -236,7 +236,8 @@ status prompt_logprobs_reader::take_entry(const json::piece &in) {
 }
 
 status prompt_logprobs_reader::take_logprob(const json::piece &in) {
-  constexpr double rounding = 1e-3; // a server that rounds may pass 0 by a little
+  constexpr double rounding = 1e-3;             // a server that rounds may pass 0 by a little
+  constexpr double instead_of_infinity = -9999; // vLLM: JSON has no -inf
   MILLRACE_TRY(once(saw_logprob_, "logprob"));
   if (in.what != kind::number)
     return fail(errc::bad_value, "logprob is {}, not a number", shown(in));
@@ -244,6 +245,8 @@ status prompt_logprobs_reader::take_logprob(const json::piece &in) {
   const auto read = std::from_chars(in.text.data(), in.text.data() + in.text.size(), value);
   if (read.ec != std::errc{} || !std::isfinite(static_cast<float>(value)))
     return fail(errc::bad_value, "logprob {} is not finite", shown(in));
+  if (value <= instead_of_infinity)
+    return fail(errc::bad_value, "{} is what a server gives in place of -inf", value);
   if (value > rounding)
     return fail(errc::bad_value, "{} is above 0: no logprob (does the server give logits?)", value);
   last_ = static_cast<float>(value);

@@ -2,6 +2,7 @@
 #include "actors/scorer/reference_attempt.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "actors/scorer/reference_answer.hpp"
 #include "actors/scorer/reference_request.hpp"
@@ -40,8 +41,10 @@ bool is_json(std::string_view content_type) {
 tl::unexpected<error> refused(int code, const short_text &text) {
   constexpr int timeout = 408;
   constexpr int too_many = 429;
+  constexpr std::array of_all_requests{401, 403, 404};
   const auto kind = code >= 500 || code == timeout || code == too_many ? errc::peer_lost
-                    : code >= 400                                      ? errc::not_found
+                    : std::ranges::count(of_all_requests, code) > 0    ? errc::not_found
+                    : code >= 400                                      ? errc::bad_value
                                                                        : errc::bad_format;
   return fail(kind, "the server answers {}{}", code, text.shown());
 }

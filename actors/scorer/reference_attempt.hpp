@@ -25,7 +25,8 @@ struct reference_attempt {
 
 /// The logprobs of a whole prompt; fields as prompt_logprobs_reader gives them. Blocks.
 /// Errors: those of http_post and of the reader; peer_lost also for 408, 429, 5xx and an answer
-/// that ends early; not_found for another 4xx, bad_format for any other status.
+/// that ends early; not_found for 401, 403 and 404, which every request would
+/// get; bad_value for another 4xx, bad_format for any other status.
 result<std::vector<float>> ask_logprobs(const reference_attempt &how,
                                         std::span<const std::int32_t> prompt,
                                         const stop_signal &stop);

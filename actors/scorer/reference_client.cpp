@@ -176,9 +176,10 @@ auto reference_client::state::persist(const group &of, Try &&once)
       return fail(why.code, "{}: given up after {} tries: {}", url.text(), tries, why.message);
     constexpr std::uint32_t parts = 1024;
     const auto jitter = random_source(options.seed).derive(number).below(parts + 1);
-    if (!pause(pause_before(tries + 1, options.first_pause, options.longest_pause,
-                            double{1} * jitter / parts)))
-      return fail(errc::conflict, "{}: shut down after {} tries: {}", url.text(), tries,
+    const bool goes_on = pause(pause_before(tries + 1, options.first_pause, options.longest_pause,
+                                            double{1} * jitter / parts));
+    if (!goes_on || of.answered)
+      return fail(errc::conflict, "{}: not asked again after {} tries: {}", url.text(), tries,
                   why.message);
   }
 }

@@ -43,7 +43,7 @@ public:
   /// For each prompt of a group, in order, one value for each token of its branch
   /// (branch_values()); or the first error of one of them, with endpoint, tries and last reason:
   /// peer_lost, timed_out (no answer after all tries), bad_value, bad_format, too_large,
-  /// unsupported (what came is not an answer), not_found (4xx), conflict (shut down).
+  /// unsupported (what came is not an answer), not_found (401, 403, 404), io, conflict (shut down).
   using answer = result<std::vector<std::vector<float>>>;
   using done = std::function<void(answer)>;
 

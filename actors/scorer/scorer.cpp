@@ -10,12 +10,14 @@ namespace millrace {
 
 scorer::scorer(caf::actor_config &config, const actor_context &context, std::string name,
                std::shared_ptr<const run_config> settings, scorer_peers peers,
-               std::shared_ptr<run_counters> counters)
+               std::shared_ptr<run_counters> counters, ask_server ask)
     : stage_actor(config, context, std::move(name)), settings_(std::move(settings)),
-      peers_(std::move(peers)), counters_(std::move(counters)) {}
+      peers_(std::move(peers)), counters_(std::move(counters)), ask_(std::move(ask)) {}
 
 void scorer::on_exit() {
   waiting_.clear();
+  jobs_.clear();
+  ask_ = {};
   clients_.clear(); // they call nobody any more
 }
 
@@ -41,9 +43,12 @@ void scorer::score(const group_complete &in) {
     answer(group, std::nullopt);
     return;
   }
-  auto key = needs == score_needs::state ? state_key(text_of(group.header->key()->env())) : "";
-  group.key = std::move(key);
-  ask_turn(waiting_.insert_or_assign(in.group, std::move(group)).first->second);
+  if (needs == score_needs::state)
+    group.key = state_key(text_of(group.header->key()->env()));
+  const auto [known, is_new] = waiting_.try_emplace(in.group, std::move(group));
+  if (!is_new) // offered once more, maybe by another: what is under way goes on
+    known->second.in = in;
+  ask_turn(known->second);
   show_wait();
 }
 
@@ -54,7 +59,7 @@ bool scorer::end_unscored(const group_complete &in, const wire::GroupHeader &hea
   if (!found)
     return false;
   ++counters_->groups_scored;
-  tell(peers_.planner, group_tombstone{in.group, in.header,
+  tell(planner_of(in), group_tombstone{in.group, in.header,
                                        found->end == group_end::stale ? tombstone_reason::stale
                                                                       : tombstone_reason::dropped,
                                        std::move(found->why), in.assembler});
@@ -64,16 +69,21 @@ bool scorer::end_unscored(const group_complete &in, const wire::GroupHeader &hea
 void scorer::ask_turn(const waiting_group &group) {
   crash_point("scorer.turn.ask");
   const auto &in = group.in;
-  tell(peers_.planner, score_wanted{in.group, in.header, group.key, in.assembler, self_of(*this)});
+  tell(planner_of(in), score_wanted{in.group, in.header, group.key, in.assembler, self_of(*this)});
 }
 
 /// A planner that started again does not know who waits for a turn.
 void scorer::take_hello(const planner_hello &in) {
-  if (in.claim.folder == claim_.folder && in.claim.epoch <= claim_.epoch)
+  if (!planner_.follow(in))
     return;
-  claim_ = in.claim;
-  for (const auto &[ref, group] : waiting_)
+  for (auto &[ref, group] : waiting_) {
+    group.in.planner = planner_.who();
     ask_turn(group);
+  }
+}
+
+const peer &scorer::planner_of(const group_complete &in) const {
+  return in.planner ? in.planner : planner_.who();
 }
 
 /// One that is not known here has been asked of another meanwhile.
@@ -82,7 +92,7 @@ void scorer::take_turn(const score_turn &in) {
   if (found != waiting_.end() && in.scored) {
     waiting_.erase(found);
   } else if (found != waiting_.end() && found->second.key.empty()) {
-    queue_.push_back(in.group);
+    enqueue(found->second);
     begin_asking();
   } else if (found != waiting_.end()) {
     const auto group = waiting_.extract(found);
@@ -114,7 +124,7 @@ void scorer::answer(const waiting_group &group, std::optional<answer_link> once,
   const bool logged = once.has_value();
   if (logged)
     crash_point("scorer.answer.send");
-  tell(peers_.planner, group_scored{in.group, in.header, std::move(found->annotations),
+  tell(planner_of(in), group_scored{in.group, in.header, std::move(found->annotations),
                                     in.assembler, std::move(once)});
   if (logged)
     crash_point("scorer.answer.sent");
@@ -122,13 +132,18 @@ void scorer::answer(const waiting_group &group, std::optional<answer_link> once,
 
 void scorer::refuse(const group_complete &in, const error &why) {
   ++counters_->groups_scored;
-  tell(peers_.planner,
+  tell(planner_of(in),
        group_tombstone{in.group, in.header, tombstone_reason::unscored, why.message, in.assembler});
 }
 
 /// Without its assembler a group is nobody's: another one sends it again.
 void scorer::take_down(const peer_down &in) {
   std::erase_if(waiting_, [&](const auto &group) { return group.second.in.assembler == in.who; });
+  const auto jobs = jobs_;
+  for (const auto &[number, job] : jobs)
+    if (job.server.empty() && job.assembler == in.who) // it will not answer
+      end_job(number);
+  begin_asking();
   show_wait();
   leave_if_idle();
 }
@@ -147,11 +162,14 @@ void scorer::leave_if_idle() {
 void scorer::show_wait() {
   if (waiting_.empty())
     counters_->waits->clear(name());
-  else if (!jobs_.empty())
-    counters_->waits->set(name(), fmt::format("reference of {}", jobs_.begin()->second.ordinal),
-                          fmt::format("the reference logprobs of {} groups", waiting_.size()),
-                          "a model server");
-  else
+  else if (!jobs_.empty()) {
+    const auto &job = jobs_.begin()->second;
+    counters_->waits->set(name(), fmt::format("reference of {}", job.group.ordinal),
+                          fmt::format("the {} of {} groups",
+                                      job.server.empty() ? "tokens" : "reference logprobs",
+                                      waiting_.size()),
+                          job.server.empty() ? job.assembler.id().name : job.server);
+  } else
     counters_->waits->set(
         name(), fmt::format("turn of {}", waiting_.begin()->first.ordinal),
         fmt::format("the turn of group {}", key_of(*waiting_.begin()->second.header->key()).text()),

@@ -116,7 +116,7 @@ struct parcel_makers {
   permit operator()(std::type_identity<permit>) { return {r.number()}; }
   hunger operator()(std::type_identity<hunger>) { return {r.pick(0, 1) == 1}; }
   group_complete operator()(std::type_identity<group_complete>) {
-    return {r.group(), r.header(), r.who()};
+    return {r.group(), r.header(), r.who(), r.pick(0, 1) == 0 ? peer() : r.who()};
   }
   group_scored operator()(std::type_identity<group_scored>) {
     group_scored out{r.group(), r.header(), r.annotations(), r.who(), {}};
@@ -368,8 +368,8 @@ struct parcel_text {
     return line(hungry);
   }
   static std::string show(const group_complete &in) {
-    const auto &[group, header, assembler] = in;
-    return line(group, header, assembler);
+    const auto &[group, header, assembler, planner] = in;
+    return line(group, header, assembler, planner);
   }
   static std::string show(const group_scored &in) {
     const auto &[group, header, annotations, assembler, once] = in;

@@ -120,6 +120,7 @@ BOOST_AUTO_TEST_CASE(headers_that_leave_the_length_open_are_refused) {
              "the answer has a content-length and is chunked");
   BOOST_TEST(with("Transfer-Encoding: gzip").find("only chunked is known") != std::string::npos);
   BOOST_TEST(with("Content-Encoding: gzip") == "content-encoding 'gzip', which was not asked for");
+  BOOST_TEST(with("Content-Length : 5") == "'Content-Length : 5' is not a header");
   BOOST_TEST(with(" folded: x") == "' folded: x' is not a header");
 }
 

@@ -48,6 +48,8 @@ BOOST_AUTO_TEST_CASE(a_mean_that_is_not_positive_gives_zero) {
   BOOST_TEST(advantages({0, 0}) == want);
   BOOST_TEST(advantages({-1, 1}) == want);
   BOOST_TEST(advantages({-3, 1}) == want);
+  // 2.5e-9 in double, 0 in the float32 of the source.
+  BOOST_TEST(advantages({-0.1, -0.2, 0.3}) == (std::vector<float>{0, 0, 0}));
 }
 
 BOOST_AUTO_TEST_CASE(one_survivor_has_zero) {

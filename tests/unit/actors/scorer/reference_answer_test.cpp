@@ -5,6 +5,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include "tests/support/shown.hpp"
+
 using namespace millrace;
 
 namespace {
@@ -17,7 +19,7 @@ template <class Reader> std::string read(Reader &reader, std::string_view text, 
     if (const auto fed = reader.feed(text.substr(at, step)); !fed)
       return fed.error().message;
   const auto got = reader.finish();
-  return got ? fmt::format("{}", fmt::join(*got, " ")) : got.error().message;
+  return got ? test::shown(*got) : got.error().message;
 }
 
 /// The values of an answer to `prompt`, or the error.
@@ -77,6 +79,8 @@ BOOST_AUTO_TEST_CASE(a_value_that_is_no_finite_logprob_is_refused) {
   BOOST_TEST(with("\"-1\"") == "prompt_logprobs[1]: logprob is a string, not a number");
   BOOST_TEST(with("-1e999") == "prompt_logprobs[1]: logprob -1e999 is not finite");
   BOOST_TEST(with("-1e39") == "prompt_logprobs[1]: logprob -1e39 is not finite");
+  BOOST_TEST(with("-9999.0") ==
+             "prompt_logprobs[1]: -9999 is what a server gives in place of -inf");
   BOOST_TEST(with("12.5").find("prompt_logprobs[1]: 12.5 is above 0") == 0);
   BOOST_TEST(with("[-1]") == "prompt_logprobs[1]: logprob is a list, not a number");
 }

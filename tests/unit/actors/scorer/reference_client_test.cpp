@@ -3,12 +3,14 @@
 
 #include <condition_variable>
 #include <limits>
+#include <map>
 #include <mutex>
 #include <set>
 
 #include <boost/test/unit_test.hpp>
 
 #include "actors/scorer/reference_attempt.hpp"
+#include "tests/support/shown.hpp"
 #include "tests/support/stand_in_server.hpp"
 
 using namespace millrace;
@@ -68,7 +70,7 @@ struct patient_client {
     answers got;
     client.ask({std::move(what)}, got.taker());
     const auto answer = got.wait(1).front();
-    return answer ? fmt::format("{}", fmt::join(answer->front(), " "))
+    return answer ? test::shown(answer->front())
                   : fmt::format("{}: {}", to_string(answer.error().code), answer.error().message);
   }
 
@@ -77,15 +79,11 @@ struct patient_client {
   reference_client client;
 };
 
-std::string shown(const std::vector<float> &values) {
-  return fmt::format("{}", fmt::join(values, " "));
-}
-
 /// What a client gives for a branch that nothing comes before.
 std::string values_of(const std::vector<std::int32_t> &tokens) {
   auto values = test::stand_in_logprobs(tokens);
   values[0] = std::numeric_limits<float>::quiet_NaN();
-  return shown(values);
+  return test::shown(values);
 }
 
 /// What a client says of a server that always does this, without the server's address.
@@ -127,7 +125,7 @@ BOOST_AUTO_TEST_CASE(a_hint_comes_before_the_branch_and_has_no_values) {
   test::stand_in_server server(test::honest);
   patient_client asking(server.url());
   const auto all = test::stand_in_logprobs(std::vector<std::int32_t>{5, 6, 7, 8});
-  BOOST_TEST(asking.ask(prompt({5, 6, 7, 8}, 2)) == shown({all[2], all[3]}));
+  BOOST_TEST(asking.ask(prompt({5, 6, 7, 8}, 2)) == test::shown(std::vector{all[2], all[3]}));
 }
 
 BOOST_AUTO_TEST_CASE(a_hint_of_text_is_tokenized_once) {
@@ -143,7 +141,7 @@ BOOST_AUTO_TEST_CASE(a_hint_of_text_is_tokenized_once) {
   const auto values = test::stand_in_logprobs(whole);
   for (int i = 0; i < 3; ++i)
     BOOST_TEST(asking.ask(prompt({9, 10}, 0, "a \"hint\"")) ==
-               shown({values[hint_tokens], values[hint_tokens + 1]}));
+               test::shown(std::vector{values[hint_tokens], values[hint_tokens + 1]}));
   BOOST_TEST(tokenized == 1);
 }
 
@@ -169,7 +167,7 @@ BOOST_AUTO_TEST_CASE(a_group_is_answered_whole_in_the_order_of_its_prompts) {
   const auto answer = got.wait(1).front();
   BOOST_REQUIRE_MESSAGE(answer, answer.error().message);
   for (std::size_t i = 0; i < prompts.size(); ++i)
-    BOOST_TEST(shown(answer->at(i)) == values_of(prompts[i].tokens));
+    BOOST_TEST(test::shown(answer->at(i)) == values_of(prompts[i].tokens));
 }
 
 BOOST_AUTO_TEST_CASE(no_more_requests_are_under_way_than_allowed) {
@@ -249,12 +247,15 @@ BOOST_AUTO_TEST_CASE(statuses_that_may_pass_are_tried_again_and_others_are_final
                }) == fmt::format("peer_lost: given up after 2 tries: the server answers {}: the "
                                  "reason",
                                  code));
-  for (const int code : {400, 404, 422})
-    BOOST_TEST(verdict_on([code](const seen_request &) -> scripted_reply {
+  for (const auto &[code, kind] : std::map<int, std::string>{{400, "bad_value"},
+                                                             {401, "not_found"},
+                                                             {403, "not_found"},
+                                                             {404, "not_found"},
+                                                             {422, "bad_value"}})
+    BOOST_TEST(verdict_on([code = code](const seen_request &) -> scripted_reply {
                  return {test::http_status(code, R"({"message":"no such model"})")};
-               }) == fmt::format("not_found: the server answers {}: {{\"message\":\"no such "
-                                 "model\"}}",
-                                 code));
+               }) == fmt::format("{}: the server answers {}: {{\"message\":\"no such model\"}}",
+                                 kind, code));
   BOOST_TEST(verdict_on([](const seen_request &) -> scripted_reply {
                return {test::http_status(302)};
              }) == "bad_format: the server answers 302");
@@ -322,7 +323,7 @@ BOOST_AUTO_TEST_CASE(another_group_is_answered_though_one_failed) {
     return test::honest(request);
   });
   patient_client asking(server.url());
-  BOOST_TEST(asking.ask(prompt({1, 2})).find("not_found") == 0);
+  BOOST_TEST(asking.ask(prompt({1, 2})).find("bad_value") == 0);
   BOOST_TEST(asking.ask(prompt({2, 2})) == values_of({2, 2}));
 }
 

@@ -144,7 +144,7 @@ BOOST_AUTO_TEST_CASE(answers_go_to_the_traces_that_they_were_asked_for) {
 BOOST_AUTO_TEST_CASE(a_first_token_that_trains_needs_something_before_it) {
   const fixture in({episode_of("a", 1, {turn(-1, {1, 1})})});
   const auto prompts = in.prompts();
-  auto values = std::vector{branch_values(std::vector<float>{0, -1}, 0)};
+  const std::vector<std::vector<float>> values{branch_values(std::vector<float>{0, -1}, 0)};
   const auto assigned = assign_reference(*in.header, reference_of(prompts, values, in.wanted));
   BOOST_REQUIRE(!assigned);
   BOOST_TEST(assigned.error().message.find("is nan") != std::string::npos,

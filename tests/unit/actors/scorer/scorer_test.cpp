@@ -111,6 +111,25 @@ BOOST_AUTO_TEST_CASE(a_planner_that_starts_again_is_asked_again) {
   BOOST_TEST(planner.got<score_wanted>().size() == 2U);
 }
 
+BOOST_AUTO_TEST_CASE(answers_go_to_the_planner_that_the_assembler_obeys) {
+  probe<group_scored, score_wanted> later{world};
+  const auto who = named("planner", later.actor());
+  for (const auto *env : {"plain", "duel"})
+    world.tell(subject, group_complete{{0, 0}, header(env), assembler.actor(), who});
+  BOOST_TEST(later.got<group_scored>().size() == 1U);
+  BOOST_TEST(later.got<score_wanted>().size() == 1U);
+  BOOST_TEST(planner.got<group_scored>().empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_turn_is_asked_of_the_planner_that_spoke_last_and_answered_to_it) {
+  probe<group_scored, score_wanted> later{world};
+  complete("duel");
+  world.tell(subject, planner_hello{{{}, 2}, 0, named("planner", later.actor())});
+  BOOST_TEST(later.got<score_wanted>().size() == 1U);
+  turn_of(0, 1);
+  BOOST_TEST(later.got<group_scored>().size() == 1U);
+}
+
 BOOST_AUTO_TEST_CASE(a_drained_scorer_leaves_when_it_has_answered_what_it_has) {
   complete("duel");
   world.tell(subject, drain{});
