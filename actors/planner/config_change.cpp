@@ -97,6 +97,11 @@ std::vector<config_change> config_changes(std::string_view before, std::string_v
   return out;
 }
 
+bool decides_what_is_rejected(std::string_view key) {
+  return key == "vocab_size" ||
+         (key.starts_with("env") && (key.ends_with(".sampler") || key.ends_with(".algorithm")));
+}
+
 bool is_bound_to_log(std::string_view key) {
   // A group in the log has the size that it had; a checkpoint is of one policy. Source, ranks and
   // run are compared with the log itself.

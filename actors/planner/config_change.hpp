@@ -26,6 +26,10 @@ std::vector<config_change> config_changes(std::string_view before, std::string_v
 /// Whether what a log says would mean something else with another value of this key.
 bool is_bound_to_log(std::string_view key);
 
+/// Whether another value may reject episodes that a step in the log rests on: such a step could not
+/// be made again.
+bool decides_what_is_rejected(std::string_view key);
+
 /// One line, of at most ten changes: "batch.traces 2 -> 4, seq_len 64 -> 128".
 std::string text_of(const std::vector<config_change> &changes);
 

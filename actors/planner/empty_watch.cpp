@@ -20,7 +20,7 @@ void empty_watch::add(const wire::GroupHeader &header, const log_group &entry) {
 }
 
 void empty_watch::cut(std::uint64_t step) noexcept {
-  empty_ = 0;
+  empty_ = before_ = 0;
   last_step_ = step;
   states_ = {};
 }

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 #include "actors/planner/ledger.hpp"
 #include "actors/planner/planner_config.hpp"
@@ -21,9 +22,11 @@ public:
 
   /// A group goes to no step.
   void add(const wire::GroupHeader &header, const log_group &entry);
-  /// There is a sample to train.
-  void found() noexcept { empty_ = 0; }
-  /// A step was cut.
+  /// There is a sample to train, if it can be planned.
+  void found() noexcept { before_ += std::exchange(empty_, 0); }
+  /// There was none: what was found could not be planned.
+  void lost() noexcept { empty_ += std::exchange(before_, 0); }
+  /// A step that trains was cut.
   void cut(std::uint64_t step) noexcept;
 
   /// Why the run is to end: what became of the episodes since the last step, most frequent first.
@@ -34,6 +37,7 @@ private:
   const std::uint32_t most_batches_;
   const std::uint64_t seq_len_;
   std::uint64_t empty_ = 0;     ///< traces or tokens since the last sample
+  std::uint64_t before_ = 0;    ///< and before it, since the last step that trains
   std::uint64_t last_step_ = 0; ///< 0: none yet
   std::array<std::uint64_t, episode_state_count> states_{}; ///< since the last step
 };

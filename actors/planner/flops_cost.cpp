@@ -46,7 +46,7 @@ public:
     if (!ok() || !*found)
       return std::nullopt;
     if (**found >= least && **found <= most)
-      return **found;
+      return *found;
     refuse(fmt::format("{}: {}, it must be from {} to {}", name, **found, least, most));
     return std::nullopt;
   }
@@ -63,6 +63,14 @@ public:
     if (!found)
       refuse(found.error().message);
     return ok() && *found ? **found : std::string();
+  }
+
+  /// It is there, and not null.
+  bool has(std::string_view name) {
+    const auto found = root_.find<json::value>(name, json::nulls::as_absent);
+    if (!found)
+      refuse(found.error().message);
+    return found && *found;
   }
 
   /// The elements of a list that may be absent.
@@ -122,8 +130,14 @@ attention_cost grouped_attention(field_source &in, std::int64_t hidden, std::int
           .pair = 4 * width * heads};
 }
 
-/// Sliding windows are counted as if they saw everything.
+/// Sliding windows are counted as if they saw everything. Layers without attention cannot be.
 void check_layer_types(field_source &in) {
+  for (auto name : {"attn_layer_period", "attn_type_list", "full_attention_interval",
+                    "hybrid_override_pattern", "layers_block_type", "linear_attn_config"})
+    if (in.has(name))
+      in.refuse(fmt::format("{}: some layers have no full attention: set cost.linear and "
+                            "cost.quadratic by hand",
+                            name));
   for (const auto &item : in.list("layer_types")) {
     const auto type = item.as<std::string>();
     if (!type)
@@ -146,8 +160,8 @@ attention_cost read_attention(field_source &in, std::int64_t hidden) {
 class feed_forward {
 public:
   feed_forward(field_source &in, flops hidden) : hidden_(hidden) {
-    static constexpr std::array<std::string_view, 5> ungated{"gpt_neox", "nemotron", "persimmon",
-                                                             "phi", "starcoder2"};
+    static constexpr std::array<std::string_view, 7> ungated{
+        "apertus", "arcee", "gpt_neox", "nemotron", "persimmon", "phi", "starcoder2"};
     matrices_ = std::ranges::count(ungated, in.text("model_type")) != 0 ? 2 : 3;
   }
   flops of(flops width) const { return matrices_ * product(hidden_, width); }

@@ -43,11 +43,22 @@ group_queue::take_ended(const std::function<bool(group_ref)> &has_ended) {
     } else {
       return std::nullopt;
     }
-    if (group->scored.samples.empty())
+    if (group->scored.samples.empty() || group->scored.end != group_end::settled)
       return group;
     ready_.push_back(std::move(*group));
   }
 }
+
+namespace {
+
+/// Some token is left to be trained, by age and length.
+bool can_train(const ready_group &group) {
+  return std::ranges::any_of(group.samples, [](const sample_record &sample) {
+    return sample.outcome != sample_record::fate::stale && sample.trainable_in_seq_len > 0;
+  });
+}
+
+} // namespace
 
 std::vector<queued_group> group_queue::judge(std::uint64_t step) {
   if (step != judged_for_)
@@ -67,7 +78,8 @@ std::vector<queued_group> group_queue::judge(std::uint64_t step) {
     left_ += left;
     too_old_ += count_of(group) - left;
     ++judged_;
-    ++judged_in_;
+    if (can_train(group.scored))
+      ++judged_in_;
   }
   return out;
 }
@@ -97,6 +109,18 @@ void group_queue::uncount(const queued_group &group) noexcept {
 
 bool group_queue::is_ready(group_ref ref) const {
   return std::ranges::find(ready_, ref, &queued_group::ref) != ready_.end();
+}
+
+std::vector<group_ref> group_queue::held_by(const peer &assembler) const {
+  std::vector<group_ref> out;
+  const auto look = [&](const queued_group &group) {
+    if (group.assembler == assembler)
+      out.push_back(group.ref);
+  };
+  for_each(look);
+  for (const auto &group : arrived_)
+    look(group);
+  return out;
 }
 
 queued_group *group_queue::find(group_ref ref) {

@@ -62,13 +62,15 @@ public:
     for (const auto &[ref, group] : waiting_)
       each(group);
   }
+  /// Those whose bytes are there.
+  std::vector<group_ref> held_by(const peer &assembler) const;
   void clear();
 
   /// What batch_config counts (traces or tokens): in all groups here, without what was judged too
   /// old, and in those that were judged.
   std::uint64_t backlog() const noexcept { return backlog_ - too_old_; }
   std::uint64_t ready() const noexcept { return left_; }
-  /// Rises with every group that was judged and of which something is left.
+  /// Rises with every group that was judged and of which something is left to train.
   std::uint64_t judged_in() const noexcept { return judged_in_; }
   std::uint64_t target() const noexcept {
     return batch_.traces != 0 ? batch_.traces : batch_.tokens;

@@ -58,6 +58,7 @@ caf::behavior planner::make_behavior() {
 void planner::on_exit() {
   readers_.clear();
   assemblers_.clear();
+  gone_.clear();
   packers_.clear();
   ranks_.clear();
   queue_.clear();
@@ -76,9 +77,14 @@ void planner::take_tombstone(const group_tombstone &in) {
     answer_settled({in.group, in.assembler});
     return;
   }
+  if (received_.contains(in.group)) { // said twice, or a copy elsewhere was complete
+    tell(in.assembler, groups_received{{in.group}});
+    ++counters_->repeats;
+    return;
+  }
   if (group) {
     group->why = in.why;
-    if (!received_.contains(in.group) && ++counters_->tombstones <= most_warnings)
+    if (++counters_->tombstones <= most_warnings)
       log::warn("group {} ends outside a step: {}{}", key_of(*group->header->key()).text(), in.why,
                 last_warning(counters_->tombstones));
   }
@@ -98,6 +104,11 @@ void planner::take_in(group_ref ref, result<ready_group> group, const peer &asse
     give_up(group.error());
     return;
   }
+  if (const auto found = group->header->ordinal(); found != ref.ordinal) {
+    give_up({errc::conflict, fmt::format("what came for group {} is group {} ({})", ref.ordinal,
+                                         key_of(*group->header->key()).text(), found)});
+    return;
+  }
   tell(assembler, groups_received{{ref}});
   freed_.erase(ref);
   if (!received_.insert(ref)) {
@@ -112,6 +123,8 @@ void planner::take_in(group_ref ref, result<ready_group> group, const peer &asse
 /// now, packers must know.
 void planner::receive_again(group_ref ref, const peer &assembler) {
   ++counters_->repeats;
+  if (gone_.contains(assembler))
+    return; // late: another may have said before that it has the group now
   if (auto *queued = queue_.find(ref); queued != nullptr) {
     queued->assembler = assembler;
     return;
@@ -134,6 +147,8 @@ void planner::receive_again(group_ref ref, const peer &assembler) {
 
 /// Bytes of a group that has its end in the log: a step may have asked for them.
 void planner::take_held(const group_held &in) {
+  if (gone_.contains(in.assembler))
+    return;
   for (auto &[number, step] : steps_) {
     const auto wanted = std::ranges::any_of(step.bins, [&](const auto &bin) {
       return std::ranges::any_of(bin.second.order.groups,

@@ -113,7 +113,9 @@ private:
   void settle_ended();
   void end_group(queued_group group, group_end end, std::uint64_t judged_for = 0);
   void judge_queue();
+  void watch_step(const live_step &step);
   void watch_emptiness();
+  void stop_if_empty();
   void say_last_batch();
   void tell_progress();
   std::uint64_t next_step() const;
@@ -133,6 +135,7 @@ private:
   void tell_readers(const std::vector<group_ref> &groups, bool for_good);
   void tell_settled(const peer &whom, const std::vector<group_ref> &groups, bool for_good = true);
   void ask_again_for_lost(const peer &assembler);
+  void ask_for_lost_copies(const peer &assembler);
   void ask_for(const std::vector<group_ref> &groups, bool scored);
   void ask(const peer &whom, const std::vector<group_ref> &groups, bool scored);
   std::vector<group_ref> missing_groups() const;
@@ -178,6 +181,7 @@ private:
   std::shared_ptr<run_counters> counters_;
   std::vector<peer> readers_;
   std::vector<peer> assemblers_;
+  std::set<peer> gone_; ///< assemblers that were lost or have left, to know late words of them
   std::vector<packer_state> packers_;
   rank_board ranks_;
   std::vector<rank_notice> notices_; ///< of the ranks that are one job

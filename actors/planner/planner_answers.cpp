@@ -35,6 +35,13 @@ void planner::take_scored(const group_scored &in) {
     pump();
     return;
   }
+  if (received_.contains(in.group) && !finished_) { // one is enough, whatever this one says
+    turns_.finish(in.group);
+    tell(in.assembler, groups_received{{in.group}});
+    receive_again(in.group, in.assembler);
+    pump();
+    return;
+  }
   receive(in.group, make_ready_group(in.header, in.annotations, options_.plan.seq_len),
           in.assembler);
 }

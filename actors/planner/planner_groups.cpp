@@ -5,7 +5,6 @@
 
 #include "actors/planner/planner.hpp"
 #include "runtime/crash_point.hpp"
-#include "runtime/log.hpp"
 
 namespace millrace {
 
@@ -53,14 +52,34 @@ void planner::judge_queue() {
   const auto step = next_step();
   for (auto &group : queue_.judge(step))
     end_group(std::move(group), group_end::settled, step);
+  if (std::exchange(judged_in_, queue_.judged_in()) != queue_.judged_in())
+    empty_.found();
+}
+
+/// A step of samples without a token to train gives as little as no step.
+void planner::watch_step(const live_step &step) {
+  const auto trains = [](const queued_group &group) {
+    return std::ranges::any_of(group.scored.samples, [](const sample_record &sample) {
+      return sample.outcome == sample_record::fate::packed && sample.trainable_in_seq_len > 0;
+    });
+  };
+  if (std::ranges::any_of(step.groups, trains)) {
+    empty_.cut(step.report.step);
+    return;
+  }
+  for (const auto &group : step.groups)
+    empty_.add(*group.scored.header, group_entry(*group.scored.header, &**group.scored.annotations,
+                                                 group.scored.samples, group_end::settled));
+  empty_.lost();
 }
 
 /// Data that gives nothing to train ends the run before all of it is spent.
 void planner::watch_emptiness() {
-  if (std::exchange(judged_in_, queue_.judged_in()) != queue_.judged_in())
-    empty_.found();
-  if (finished_ || ending() || has_batch())
-    return;
+  if (!finished_ && !ending() && !has_batch() && steps_.empty()) // steps under way end first
+    stop_if_empty();
+}
+
+void planner::stop_if_empty() {
   if (const auto verdict = empty_.verdict()) {
     settle_ended();
     give_up(*verdict);
@@ -73,10 +92,11 @@ void planner::say_last_batch() {
       std::exchange(said_last_batch_, true))
     return;
   const bool ships = options_.batch.last == last_batch::ship;
-  log::info("data has ended: the last batch has {} of {} {}; {}", queue_.ready(), queue_.target(),
-            options_.batch.traces != 0 ? "traces" : "tokens",
-            ships ? "it is a step of its own (batch.last = ship)"
-                  : "it is held, and nobody is trained on it (batch.last = hold)");
+  tell(supervisor_, run_note{fmt::format(
+                        "data has ended: the last batch has {} of {} {}; {}", queue_.ready(),
+                        queue_.target(), options_.batch.traces != 0 ? "traces" : "tokens",
+                        ships ? "it is a step of its own (batch.last = ship)"
+                              : "it is held, and nobody is trained on it (batch.last = hold)")});
 }
 
 /// Readers hear how far the run is whenever that changes.

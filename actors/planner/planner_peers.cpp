@@ -105,7 +105,9 @@ void planner::take_down(const peer_down &in) {
     give_orphans();
   } else if (in.what == role::assembler) {
     std::erase(assemblers_, in.who);
+    gone_.insert(in.who);
     ask_again_for_lost(in.who);
+    ask_for_lost_copies(in.who);
   } else if (in.what == role::env_reader) {
     for (std::uint32_t i = 0; i < readers_.size(); ++i)
       if (readers_[i] && readers_[i] == in.who) {
@@ -138,6 +140,17 @@ void planner::ask_again_for_lost(const peer &assembler) {
   ask_for({wanted.begin(), wanted.end()}, true);
 }
 
+/// What no step has committed comes again from its reader, unless that has given it to another
+/// assembler already: then that one offers it again.
+void planner::ask_for_lost_copies(const peer &assembler) {
+  auto wanted = queue_.held_by(assembler);
+  for (const auto &[number, step] : steps_)
+    for (const auto &group : step.groups)
+      if (group.assembler == assembler)
+        wanted.push_back(group.ref);
+  ask_for(wanted, false);
+}
+
 /// The ranks tell each other where they are.
 void planner::hear(const rank_notice &in) {
   notices_.push_back(in);
@@ -147,8 +160,8 @@ void planner::hear(const rank_notice &in) {
 
 /// Somebody knows of a later start, or of another folder's planner. Nothing more is written.
 void planner::take_refusal(const planner_refused &in) {
-  if (in.claim.folder == claim().folder && in.claim.epoch < claim().epoch)
-    return; // an answer to an earlier life
+  if (in.claim.folder != claim().folder || in.claim.epoch < claim().epoch)
+    return; // an answer to another, or to an earlier life
   give_up({errc::conflict, in.why});
 }
 

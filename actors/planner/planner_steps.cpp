@@ -69,33 +69,17 @@ void planner::cut_step() {
   start_step(std::move(step));
 }
 
-/// Plans the step. A group that is scored as a unit and has a sample that cannot be planned is
-/// taken out of it, and ends.
+/// Plans the step, and says what of it cannot be planned.
 result<step_bins> planner::plan(live_step &step) {
-  while (true) {
-    std::vector<ready_group *> groups;
-    for (auto &group : step.groups)
-      groups.push_back(&group.scored);
-    auto bins = plan_groups(groups, options_.plan);
-    if (!bins)
-      return bins;
-    std::optional<std::size_t> dropped;
-    for (const auto &[sample, reason] : bins->plan.rejected) {
-      const auto at = bins->places[sample].group;
-      auto &group = *groups[at];
-      const auto key = key_of(*group.header->key()).text();
-      log::warn("a sample of group {} rejected: {}", key, reason);
-      if (!dropped && (*group.annotations)->as_unit()) {
-        group.why = fmt::format("scored as a unit, and a sample was rejected: {}", reason);
-        dropped = at;
-      }
-    }
-    if (!dropped)
-      return bins;
-    const auto at = step.groups.begin() + static_cast<std::ptrdiff_t>(*dropped);
-    end_group(std::move(*at), group_end::dropped);
-    step.groups.erase(at);
-  }
+  std::vector<ready_group *> groups;
+  for (auto &group : step.groups)
+    groups.push_back(&group.scored);
+  auto bins = plan_groups(groups, options_.plan);
+  if (bins)
+    for (const auto &[sample, reason] : bins->plan.rejected)
+      log::warn("a sample of group {} rejected: {}",
+                key_of(*groups[bins->places[sample].group]->header->key()).text(), reason);
+  return bins;
 }
 
 void planner::start_step(live_step step) {
@@ -109,6 +93,8 @@ void planner::start_step(live_step step) {
     // Nothing of it is left to train: the groups end outside a step.
     for (auto &group : step.groups)
       end_group(std::move(group), group_end::settled);
+    empty_.lost();
+    stop_if_empty();
     return;
   }
   const auto number = next_step();
@@ -116,7 +102,7 @@ void planner::start_step(live_step step) {
   count_groups(step.report, step.groups);
   count_plan(step.report, bins->plan);
   step.report.staleness = ages_of(scored_groups(step.groups), number, options_.staleness);
-  empty_.cut(number);
+  watch_step(step);
   if (number == 1)
     step.report.assemblers_must_carry = assemblers_must_carry(step);
   ++counters_->steps_cut;

@@ -42,6 +42,9 @@ status rank_board::take(const rank_state &in, const run_history &log) {
                 "rank {} needs step {} next, but a checkpoint of step {} was durable, and what it "
                 "holds is not kept: its checkpoints are gone or older",
                 in.rank, in.next, log.durable());
+  if (in.trained_to >= in.next)
+    return fail(errc::conflict, "rank {} says that it trained step {}, and needs step {} next",
+                in.rank, in.trained_to, in.next);
   if (in.next > log.committed() + 1)
     return fail(errc::conflict,
                 "rank {} needs step {} next, but the log ends with step {}: its checkpoint is of "

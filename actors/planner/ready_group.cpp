@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "actors/planner/ready_group.hpp"
 
+#include "actors/planner/cut.hpp"
 #include "actors/planner/sample_shape.hpp"
 #include "actors/scorer/verdict.hpp"
 #include "schema/episode.hpp"
@@ -27,13 +28,19 @@ status add_trace(ready_group &out, const wire::TraceAnnotation &annotation, bool
   if (trace == nullptr)
     return fail(errc::bad_value, "annotations name trace {} of episode {}, which is not there",
                 annotation.trace(), annotation.episode());
-  if (annotation.samples() == nullptr)
-    return {};
+  const auto given = annotation.samples() == nullptr ? 0 : annotation.samples()->size();
+  const auto wanted = trace->branches() == nullptr ? 0 : trace->branches()->size();
+  if (given != wanted)
+    return fail(errc::bad_value,
+                "annotations have {} samples for the {} branches of trace {} of "
+                "episode {}",
+                given, wanted, annotation.trace(), annotation.episode());
   bool some = false;
-  for (const auto *sample : *annotation.samples()) {
-    if (trace->branches() == nullptr || sample->branch() >= trace->branches()->size())
-      return fail(errc::bad_value, "annotations name branch {} of trace {} of episode {}",
-                  sample->branch(), annotation.trace(), annotation.episode());
+  for (flatbuffers::uoffset_t i = 0; i < given; ++i) {
+    const auto *sample = annotation.samples()->Get(i);
+    if (sample->branch() != i)
+      return fail(errc::bad_value, "annotations name branch {} of trace {} of episode {} for {}",
+                  sample->branch(), annotation.trace(), annotation.episode(), i);
     if (!admitted || !sample->kept())
       continue;
     const auto &branch = *trace->branches()->Get(sample->branch());
@@ -78,6 +85,22 @@ status check_answer(const wire::GroupHeader &header, const wire::GroupAnnotation
   return {};
 }
 
+/// A group that is scored as a unit goes to no step if a sample of it cannot be planned. That is
+/// known before it counts for a step: a step that is cut anew is the same.
+void end_broken_unit(ready_group &out, std::uint64_t seq_len) {
+  for (std::size_t i = 0; i < out.samples.size(); ++i) {
+    const auto left = cut(out.shapes[i], static_cast<std::uint32_t>(seq_len));
+    if (left)
+      continue;
+    out.samples[i].outcome = sample_record::fate::rejected;
+    if (out.why.empty())
+      out.why =
+          fmt::format("scored as a unit, and a sample was rejected: {}", left.error().message);
+    out.end = group_end::dropped;
+    out.kept_traces = out.kept_tokens = 0;
+  }
+}
+
 } // namespace
 
 result<ready_group> make_ready_group(frame header, frame annotations, std::uint64_t seq_len) {
@@ -93,6 +116,8 @@ result<ready_group> make_ready_group(frame header, frame annotations, std::uint6
   if (table.traces() != nullptr)
     for (const auto *trace : *table.traces())
       MILLRACE_TRY(add_trace(*out, *trace, table.admitted(), seq_len));
+  if (table.as_unit())
+    end_broken_unit(*out, seq_len);
   return out;
 }
 

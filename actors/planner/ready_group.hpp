@@ -17,8 +17,8 @@ namespace millrace {
 struct ready_group {
   body<wire::GroupHeader> header;
   std::optional<body<wire::GroupAnnotations>> annotations; ///< none: nobody scored it
-  group_end end = group_end::settled;                      ///< any other: without annotations
-  std::string why;                                         ///< for people: why it has none
+  group_end end = group_end::settled;                      ///< any other: it goes to no step
+  std::string why;                                         ///< for people: why it goes to none
 
   std::vector<sample_record> samples; ///< kept by the scorer: by episode, trace, branch
   std::vector<sample_shape> shapes;   ///< parallel to samples
@@ -27,8 +27,8 @@ struct ready_group {
 };
 
 /// Verifies the bodies and finds what the scorer kept.
-/// Errors: bad_format; bad_value if the annotations are of another group, of more or fewer traces
-/// than it has, or point outside the header.
+/// Errors: bad_format; conflict if the annotations are of another group, or of other traces than
+/// are to be scored; bad_value if they are of other branches than these have.
 result<ready_group> make_ready_group(frame header, frame annotations, std::uint64_t seq_len);
 
 /// The same for a group that ends without annotations.

@@ -201,6 +201,7 @@ status run_history::take(const log_rolled_back &in) {
       }
     }
   steps_.erase(steps_.upper_bound(final_), steps_.end());
+  settled_stale_.erase(settled_stale_.upper_bound(final_), settled_stale_.end());
   committed_ = final_;
   trained_ = final_;
   return {};

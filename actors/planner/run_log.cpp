@@ -48,16 +48,19 @@ status check_settings(const run_history &log, const run_identity &who,
     return tl::unexpected(before.error());
   const auto changes = config_changes(*before, who.settings);
   const bool is_empty = log.committed() == 0 && log.groups().size() == 0;
+  const bool may_make_again = log.committed() > log.durable();
   for (const auto &[key, was, is] : changes)
-    if (!before->empty() && !is_empty && is_bound_to_log(key))
+    if (!before->empty() && !is_empty &&
+        (is_bound_to_log(key) || (may_make_again && decides_what_is_rejected(key))))
       return fail(errc::bad_argument,
                   "{} is of a run with {} = {}, the config says {}: what the log says rests on it; "
                   "set it back, or name another state folder",
                   (state / "planner.log").string(), key, was, is);
   log::warn("{}: the config is not the one of the last start (start {}){}{}: from here on this one "
             "counts",
-            (state / "planner.log").string(), last.epoch, before->empty() ? "" : ": ",
-            before->empty() ? "" : text_of(changes));
+            (state / "planner.log").string(), last.epoch, ": ",
+            before->empty() ? "what has changed is not known (config.toml is gone)"
+                            : text_of(changes));
   return {};
 }
 

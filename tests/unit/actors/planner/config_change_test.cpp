@@ -54,6 +54,13 @@ BOOST_AUTO_TEST_CASE(what_the_log_rests_on_is_known) {
     BOOST_TEST(!is_bound_to_log(key), key);
 }
 
+BOOST_AUTO_TEST_CASE(what_may_reject_other_episodes_is_known) {
+  for (const auto *key : {"vocab_size", "env.math.sampler", "env_default.algorithm"})
+    BOOST_TEST(decides_what_is_rejected(key), key);
+  for (const auto *key : {"batch.traces", "env.math.temperature"})
+    BOOST_TEST(!decides_what_is_rejected(key), key);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 } // namespace

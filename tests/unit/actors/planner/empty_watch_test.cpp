@@ -51,6 +51,15 @@ BOOST_AUTO_TEST_CASE(a_sample_begins_the_count_anew_and_a_step_that_of_the_state
   BOOST_TEST(watch.verdict()->message.ends_with("episodes since step 3: pruned 8, errored 7"));
 }
 
+BOOST_AUTO_TEST_CASE(a_sample_that_could_not_be_planned_was_none) {
+  add(watch, episode_state::gated, 4);
+  watch.found();
+  add(watch, episode_state::rejected, 4);
+  BOOST_TEST(!watch.verdict());
+  watch.lost();
+  BOOST_TEST(watch.verdict().has_value());
+}
+
 BOOST_AUTO_TEST_CASE(it_is_off_by_default) {
   empty_watch off({.traces = 4}, planner_config{}.max_empty_batches, 100);
   add(off, episode_state::gated, 100);

@@ -160,6 +160,8 @@ BOOST_AUTO_TEST_CASE(a_block_without_a_gate_has_two_matrices) {
   const auto gated = cost_of_model(dense).linear;
   BOOST_TEST(gated - cost_of_model(dense, {{"model_type", "\"starcoder2\""}}).linear ==
              32 * 2 * 4096LL * 11008);
+  BOOST_TEST(gated - cost_of_model(dense, {{"model_type", "\"arcee\""}}).linear ==
+             32 * 2 * 4096LL * 11008);
 }
 
 BOOST_AUTO_TEST_CASE(a_missing_field_is_named) {
@@ -189,6 +191,9 @@ BOOST_AUTO_TEST_CASE(an_absurd_field_is_named) {
   BOOST_TEST(refused(experts, {{"mlp_only_layers", "3"}}).starts_with("mlp_only_layers: "));
   BOOST_TEST(refused(experts, {{"layer_types", "[\"full_attention\", \"linear_attention\"]"}})
                  .starts_with("layer_types[1]: "));
+  for (auto name : {"full_attention_interval", "attn_layer_period"})
+    BOOST_TEST(refused(experts, {{name, "4"}})
+                   .starts_with(fmt::format("{}: some layers have no full attention", name)));
 }
 
 BOOST_AUTO_TEST_CASE(a_cost_beyond_64_bits_is_refused) {

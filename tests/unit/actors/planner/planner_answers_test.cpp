@@ -176,7 +176,9 @@ BOOST_AUTO_TEST_CASE(an_answer_that_cannot_be_used_does_not_reach_the_log) {
   begin();
   want(0);
   const auto one = header_of(group_of({episode_of("a", 1, {prompt(-1, 3)})})).bytes();
-  auto annotations = annotate(parse<wire::GroupHeader>(header(1, 0)).value(), env_config{}).value();
+  auto annotations = annotate(parse<wire::GroupHeader>(header(1, 0)).value(), env_config{}, {})
+                         .value()
+                         .annotations;
   world.tell(*subject, group_scored{{0, 0}, one, annotations, assembler.actor(), first_answer});
   BOOST_TEST(supervisor.got<run_failed>().size() == 1U);
   begin();

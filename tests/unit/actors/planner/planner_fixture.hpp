@@ -35,7 +35,7 @@ struct planner_fixture {
   feeder_probe feeder1{world};
   assembler_probe assembler{world};
   assembler_probe other_assembler{world};
-  probe<step_done, run_finished, run_failed, hunger> supervisor{world};
+  probe<step_done, run_finished, run_failed, run_note, hunger> supervisor{world};
   std::shared_ptr<run_counters> counters = std::make_shared<run_counters>();
   planner_options options = [] {
     planner_options out;

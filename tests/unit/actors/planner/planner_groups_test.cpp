@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Groups of which some failed, that are too old, or that give nothing to train.
+#include "tests/support/quiet_log.hpp"
 #include "tests/unit/actors/planner/planner_fixture.hpp"
 
 namespace millrace::test {
@@ -31,8 +32,40 @@ struct groups_fixture : planner_fixture {
     options.staleness = {{.fresh = false, .offset = 0}, versions};
   }
   void tombstone(std::uint64_t ordinal, tombstone_reason reason) {
-    world.tell(*subject,
-               group_tombstone{{ordinal, 0}, header(1, 0), reason, "why", assembler.actor()});
+    world.tell(*subject, group_tombstone{{ordinal, 0},
+                                         header(1, 0, wire::EpisodeStatus::Ok, ordinal),
+                                         reason,
+                                         "why",
+                                         assembler.actor()});
+  }
+  /// Two episodes whose prompts fill the whole sequence.
+  static frame overlong(std::uint64_t ordinal) {
+    std::vector<frame_data> all;
+    for (const double reward : {1, 0})
+      all.push_back(
+          episode_of(fmt::format("{}", reward), reward, {prompt(-1, 64), turn(0, {1, 1})}));
+    auto members = group_of(all);
+    members.ordinal = ordinal;
+    return header_of(members, 64).bytes();
+  }
+  /// Too long for a step, with an image of which no token is: it cannot be cut.
+  static frame_data uncuttable() {
+    auto shown = prompt(-1, 66);
+    shown.tensors = {array_of("pixel_values", dtype::float32, {4, 6}), grid_of({1, 2, 2})};
+    shown.mm_token_type_ids = std::vector<std::uint8_t>(66, 0);
+    return episode_of("a", 1, {std::move(shown), turn(0, {1, 1})});
+  }
+  static frame unplannable(std::uint64_t ordinal) {
+    auto members = group_of({uncuttable(), episode_of("b", 0, {prompt(-1, 3), turn(0, {1, 1})})});
+    members.ordinal = ordinal;
+    return header_of(members).bytes();
+  }
+  void score_unit(std::uint64_t ordinal, frame head) {
+    env_config env;
+    env.scoring = group_scoring::unit;
+    auto annotations =
+        annotate(parse<wire::GroupHeader>(head).value(), env, {}).value().annotations;
+    world.tell(*subject, group_scored{{ordinal, 0}, head, annotations, assembler.actor()});
   }
   /// Ranks do all that they can.
   void train_all(std::uint64_t steps) {
@@ -94,6 +127,17 @@ BOOST_AUTO_TEST_CASE(a_void_group_and_a_dropped_one_go_to_no_step_and_keep_nobod
   BOOST_TEST(finished().entries->overdue.size() == 1U);
 }
 
+BOOST_AUTO_TEST_CASE(where_every_episode_errored_no_batch_leaves_and_all_are_counted) {
+  options.batch.traces = 128;
+  begin();
+  for (std::uint64_t i = 0; i < 16; ++i)
+    score(i, group_header(i, std::vector<double>(8, -1)));
+  end(16);
+  BOOST_TEST(packer.got<pack_bin>().empty());
+  BOOST_TEST(entered(episode_state::errored) == 128U);
+  BOOST_TEST(finished().steps.empty());
+}
+
 // 16 groups are wanted, 3 are refused, and the source has no more.
 BOOST_AUTO_TEST_CASE(what_is_refused_counts_as_done_and_the_last_batch_ships_short) {
   options.batch.traces = 32;
@@ -146,6 +190,43 @@ BOOST_AUTO_TEST_CASE(an_answer_for_more_or_fewer_traces_than_asked_ends_the_run_
                std::string::npos);
     BOOST_TEST(supervisor.got<run_failed>()[0].what.message.ends_with("has 8 to be scored"));
   }
+}
+
+BOOST_AUTO_TEST_CASE(whatever_a_second_answer_says_the_first_one_counts) {
+  begin();
+  group(0);
+  const auto other = parse<wire::GroupHeader>(group_header(5, {1, 0, 1})).value();
+  world.tell(*subject, group_scored{{0, 0},
+                                    group_header(0, {1, 0}),
+                                    annotate(other, env_config{}, {}).value().annotations,
+                                    assembler.actor()});
+  BOOST_TEST(supervisor.got<run_failed>().empty());
+  BOOST_TEST(counters->repeats == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(a_group_under_the_number_of_another_ends_the_run_with_both) {
+  begin();
+  score(0, group_header(5, {1, 0}));
+  BOOST_TEST(failure() == "what came for group 0 is group env/task/group of run run (5)");
+}
+
+BOOST_AUTO_TEST_CASE(an_answer_for_a_branch_twice_ends_the_run) {
+  begin();
+  // A trace of two branches, and the answer for a trace of one.
+  const auto forked = [](bool both) {
+    std::vector<node_data> nodes{prompt(-1, 3), turn(0, {1, 1})};
+    if (both)
+      nodes.push_back(turn(0, {1}));
+    auto members =
+        group_of({episode_of("a", 1, nodes), episode_of("b", 0, {prompt(-1, 3), turn(0, {1})})});
+    members.ordinal = 0;
+    return header_of(members);
+  };
+  world.tell(*subject, group_scored{{0, 0},
+                                    forked(true).bytes(),
+                                    annotate(forked(false), env_config{}, {}).value().annotations,
+                                    assembler.actor()});
+  BOOST_TEST(failure() == "annotations have 1 samples for the 2 branches of trace 0 of episode 0");
 }
 
 BOOST_AUTO_TEST_CASE(an_answer_for_another_group_ends_the_run_with_both_names) {
@@ -324,6 +405,71 @@ BOOST_AUTO_TEST_CASE(data_that_is_all_too_old_is_nothing_to_train) {
   BOOST_TEST(failure().ends_with("episodes since step 1: stale 4"));
 }
 
+BOOST_AUTO_TEST_CASE(steps_that_train_no_token_are_nothing_to_train) {
+  options.limits.max_empty_batches = 2;
+  begin();
+  score(0, overlong(0));
+  train_all(1);
+  BOOST_TEST(supervisor.got<run_failed>().empty());
+  score(1, overlong(1));
+  stage(2);
+  train(2);
+  BOOST_TEST(failure().starts_with("nothing to train in 4 traces"));
+}
+
+BOOST_AUTO_TEST_CASE(samples_that_cannot_be_planned_are_nothing_to_train) {
+  const quiet_log quiet;
+  options.limits.max_empty_batches = 3;
+  options.batch.traces = 1;
+  begin();
+  const auto one = [](std::uint64_t ordinal) {
+    std::vector<frame_data> all{uncuttable(), episode_of("b", 0, {})};
+    all[1].finish->status = wire::EpisodeStatus::Errored;
+    auto members = group_of(all);
+    members.ordinal = ordinal;
+    return header_of(members).bytes();
+  };
+  env_config sft;
+  sft.algorithm = "sft";
+  for (std::uint64_t i = 0; i < 2; ++i) {
+    const auto head = one(i);
+    world.tell(
+        *subject,
+        group_scored{{i, 0},
+                     head,
+                     annotate(parse<wire::GroupHeader>(head).value(), sft, {}).value().annotations,
+                     assembler.actor()});
+  }
+  BOOST_TEST(failure().starts_with("nothing to train in 4 traces"));
+}
+
+BOOST_AUTO_TEST_CASE(steps_under_way_are_trained_before_the_guard_ends_the_run) {
+  options.limits.max_empty_batches = 1;
+  begin();
+  group(0);
+  score(1, group_header(1, {1, 1}));
+  score(2, group_header(2, {1, 1}));
+  BOOST_TEST(supervisor.got<run_failed>().empty());
+  train_all(1);
+  BOOST_TEST(failure().starts_with("nothing to train in 4 traces"));
+}
+
+// ---- units
+
+// Else a step that is cut anew after a crash would be another one.
+BOOST_AUTO_TEST_CASE(a_unit_that_cannot_be_planned_never_counts_for_a_step) {
+  begin();
+  score_unit(0, unplannable(0));
+  BOOST_TEST(packer.got<pack_bin>().empty());
+  score_unit(1, group_header(1, {1, 0}));
+  end(2);
+  train_all(1);
+  BOOST_TEST(packed() == (std::vector<std::uint64_t>{1}), boost::test_tools::per_element());
+  BOOST_TEST(entered(episode_state::rejected) == 1U);
+  BOOST_TEST(entered(episode_state::group_dropped) == 1U);
+  BOOST_TEST(entered(episode_state::trained) == 2U);
+}
+
 // ---- progress
 
 BOOST_AUTO_TEST_CASE(readers_hear_how_far_the_run_is_whenever_that_changes) {
@@ -363,6 +509,30 @@ BOOST_AUTO_TEST_CASE(the_group_that_reaches_the_count_goes_in_whole) {
   train_all(1);
   end(2);
   BOOST_TEST(finished().steps.at(0).traces == 4U);
+}
+
+BOOST_AUTO_TEST_CASE(what_becomes_of_a_short_last_batch_is_said_once) {
+  const auto said = [this](last_batch last, std::uint64_t groups) {
+    options.batch = {.traces = 4, .last = last};
+    supervisor.got<run_note>().clear();
+    begin();
+    for (std::uint64_t i = 0; i < groups; ++i)
+      group(i);
+    end(groups);
+    world.tell(*subject, permit_wanted{0, groups}); // another look around
+    std::vector<std::string> out;
+    for (const auto &note : supervisor.got<run_note>())
+      out.push_back(note.text);
+    return out;
+  };
+  using lines = std::vector<std::string>;
+  BOOST_TEST((said(last_batch::ship, 1) ==
+              lines{"data has ended: the last batch has 2 of 4 traces; it is a step of its own "
+                    "(batch.last = ship)"}));
+  BOOST_TEST((said(last_batch::hold, 1) ==
+              lines{"data has ended: the last batch has 2 of 4 traces; it is held, and nobody is "
+                    "trained on it (batch.last = hold)"}));
+  BOOST_TEST(said(last_batch::ship, 2).empty());
 }
 
 BOOST_AUTO_TEST_CASE(tokens_are_counted_after_the_cut_at_seq_len) {

@@ -116,6 +116,56 @@ BOOST_AUTO_TEST_CASE(a_group_that_comes_again_from_where_it_is_moves_nothing) {
   BOOST_TEST(packer.got<pack_bin>().empty());
 }
 
+// A copy elsewhere ended by its deadline, and offers no bytes.
+BOOST_AUTO_TEST_CASE(a_tombstone_for_a_group_that_is_here_moves_nothing) {
+  begin();
+  group(1); // waits for its turn
+  world.tell(*subject, group_tombstone{{1, 0},
+                                       header(1, 0, wire::EpisodeStatus::Ok, 1),
+                                       tombstone_reason::overdue,
+                                       "1 of 2 came",
+                                       other_assembler.actor()});
+  BOOST_TEST(other_assembler.got<groups_received>().size() == 1U);
+  group(0);
+  for (const auto &order : packer.got<pack_bin>())
+    BOOST_TEST((order.groups.at(0).assembler == peer(assembler.actor())));
+  BOOST_TEST(counters->repeats == 1U);
+}
+
+// The answer to a copy that is lost, from a slow scorer.
+BOOST_AUTO_TEST_CASE(a_late_answer_for_a_lost_assembler_moves_nothing) {
+  begin();
+  const auto lost = named("assembler-0", assembler.actor());
+  const auto other = named("assembler-1", other_assembler.actor());
+  const auto head = header(1, 0, wire::EpisodeStatus::Ok, 1);
+  score_from(lost, 1, head); // waits for its turn
+  world.tell(*subject, peer_down{role::assembler, lost, "lost"});
+  score_from(other, 1, head);
+  score_from(lost, 1, head);
+  world.tell(*subject, group_held{{1, 0}, lost});
+  group(0);
+  stage(1);
+  BOOST_REQUIRE_EQUAL(packer.got<pack_bin>().size(), 4U);
+  for (std::size_t i = 2; i < 4; ++i)
+    BOOST_TEST((packer.got<pack_bin>()[i].groups.at(0).assembler == other));
+}
+
+// Its reader may have given it to another one before, and sends it nowhere again.
+BOOST_AUTO_TEST_CASE(what_no_step_has_committed_is_asked_for_when_its_assembler_is_lost) {
+  begin();
+  up(role::assembler, "assembler-1", other_assembler.actor());
+  const auto lost = named("assembler-0", assembler.actor());
+  for (const std::uint64_t ordinal : {0U, 2U}) // one is packed, one waits for its turn
+    score_from(lost, ordinal, header(1, 0, wire::EpisodeStatus::Ok, ordinal));
+  world.tell(*subject, peer_down{role::assembler, lost, "lost"});
+  std::set<group_ref> asked;
+  for (const auto &one : other_assembler.got<groups_wanted>()) {
+    BOOST_TEST(!one.scored);
+    asked.insert(one.groups.begin(), one.groups.end());
+  }
+  BOOST_TEST((asked == std::set<group_ref>{{0, 0}, {2, 0}}));
+}
+
 // Where it was, a stale copy may lie.
 BOOST_AUTO_TEST_CASE(a_group_that_moved_is_settled_at_every_assembler) {
   begin();

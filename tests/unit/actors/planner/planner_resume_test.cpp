@@ -480,9 +480,14 @@ BOOST_AUTO_TEST_CASE(a_run_with_checkpoints_ends_with_one) {
 
 BOOST_AUTO_TEST_CASE(who_is_refused_writes_nothing_more) {
   begin();
-  world.tell(*subject, planner_refused{{{{1}}, 9}, "another planner leads this run"});
-  BOOST_TEST(failure() == "another planner leads this run");
   group(0);
+  const auto own = packer.got<pack_bin>().back().claim;
+  packer.got<pack_bin>().clear();
+  world.tell(*subject, planner_refused{{{{1}}, 9}, "not about this one"});
+  BOOST_TEST(supervisor.got<run_failed>().empty());
+  world.tell(*subject, planner_refused{own, "another planner leads this run"});
+  BOOST_TEST(failure() == "another planner leads this run");
+  group(1);
   BOOST_TEST(packer.got<pack_bin>().empty());
 }
 
@@ -551,6 +556,35 @@ BOOST_AUTO_TEST_CASE(a_setting_that_the_log_rests_on_is_refused_by_name) {
                  std::string::npos,
              log.error().message);
   BOOST_TEST(here.written() == before);
+}
+
+// An episode of a step that is made again must not be rejected now.
+BOOST_AUTO_TEST_CASE(what_is_rejected_may_change_once_every_step_is_durable) {
+  config_fixture here;
+  here.who.settings = "vocab_size = 100\n";
+  {
+    auto log = here.open().value();
+    log_commit record;
+    record.step = 1;
+    auto &entry = record.groups.emplace_back();
+    entry.key = {"run", "env", "task", "group"};
+    entry.states = {0};
+    const auto header = parse<wire::GroupHeader>(planner_fixture::header(1, 0)).value();
+    record.annotations = {annotate(header, env_config{}, {}).value().annotations};
+    const auto written = log->write(record);
+    BOOST_REQUIRE_MESSAGE(written, written.error().message);
+  }
+  here.change("vocab_size = 50\n");
+  BOOST_TEST(here.open().error().message.find("a run with vocab_size = 100, the config says 50") !=
+             std::string::npos);
+  here.change("vocab_size = 100\n");
+  {
+    auto log = here.open().value();
+    BOOST_REQUIRE(log->write(log_trained{1, 0, 0, 0}));
+    BOOST_REQUIRE(log->write(log_durable{1}));
+  }
+  here.change("vocab_size = 50\n");
+  BOOST_TEST(here.open().has_value());
 }
 
 BOOST_AUTO_TEST_CASE(before_anything_has_ended_every_setting_may_change) {

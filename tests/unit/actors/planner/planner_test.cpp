@@ -101,7 +101,7 @@ BOOST_AUTO_TEST_CASE(a_short_last_batch_stays_held_if_the_config_says_so) {
 BOOST_AUTO_TEST_CASE(a_source_of_errored_episodes_ends_without_a_step) {
   begin();
   for (std::uint64_t i = 0; i < 64; ++i)
-    score(i, header(0, 0, wire::EpisodeStatus::Errored));
+    score(i, header(0, 0, wire::EpisodeStatus::Errored, i));
   end(64);
   BOOST_TEST(packer.got<pack_bin>().empty());
   BOOST_TEST((*finished().entries)[episode_state::errored] == 128U);
