@@ -113,6 +113,9 @@ struct group_complete {
   group_ref group;
   frame header; ///< GroupHeader
   peer assembler;
+  /// The planner that the assembler obeys: to the scorer the name alone may still stand for the one
+  /// before. None: whoever has the planner's name.
+  peer planner = {};
 };
 
 /// From a scorer to the planner, before it scores a group whose answer cannot be had twice: it
@@ -556,6 +559,11 @@ struct step_done {
   step_report report;
 };
 
+/// From the planner to the supervisor: a line that people are to see beside the steps'.
+struct run_note {
+  std::string text;
+};
+
 /// From the planner to the supervisor: no step will follow. Unless `all_received`, groups that
 /// never reached the planner are not in the ledger.
 struct run_finished {
@@ -675,5 +683,6 @@ MILLRACE_MESSAGE(millrace::drained)
 MILLRACE_MESSAGE(millrace::hunger)
 MILLRACE_MESSAGE(millrace::step_done)
 MILLRACE_MESSAGE(millrace::run_finished)
+MILLRACE_MESSAGE(millrace::run_note)
 MILLRACE_MESSAGE(millrace::stop_run)
 MILLRACE_MESSAGE(millrace::run_failed)

@@ -111,6 +111,8 @@ void visit(vector_audit &a, const wire::EpisodeFrame &root) {
     a.tables(finish->traces(), [&a](const wire::TraceResult &trace) {
       a.text(trace.id());
       a.text(trace.agent());
+      a.scalars(trace.hint_token_ids());
+      a.text(trace.hint());
     });
   }
 }
@@ -252,7 +254,8 @@ void visit(vector_audit &a, const wire::ActorEnvelope &root) {
   case wire::ActorMessage::GroupSized:
     return visit(a, root.message_as_GroupSized()->info());
   case wire::ActorMessage::GroupComplete:
-    return visit(a, root.message_as_GroupComplete()->assembler());
+    visit(a, root.message_as_GroupComplete()->assembler());
+    return visit(a, root.message_as_GroupComplete()->planner());
   case wire::ActorMessage::GroupScored:
     if (const auto *once = root.message_as_GroupScored()->once(); once != nullptr) {
       a.text(once->key());
@@ -311,8 +314,9 @@ void visit(vector_audit &a, const wire::ActorEnvelope &root) {
   case wire::ActorMessage::MessagesSafe:
     a.structs(root.message_as_MessagesSafe()->messages());
     return visit(a, root.message_as_MessagesSafe()->assembler());
-  case wire::ActorMessage::NONE:
   case wire::ActorMessage::PlannerHello:
+    return visit(a, root.message_as_PlannerHello()->planner());
+  case wire::ActorMessage::NONE:
   case wire::ActorMessage::BeginGeneration:
   case wire::ActorMessage::StepsRecorded:
   case wire::ActorMessage::CheckpointSaved:

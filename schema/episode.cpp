@@ -44,7 +44,22 @@ std::string place_of(const wire::EpisodeFrame &frame, const wire::Node &node) {
                      node.index());
 }
 
-status check_finish(const wire::EpisodeFrame &frame, const wire::EpisodeEnd &finish) {
+status check_result(const wire::TraceResult &trace, std::uint32_t vocab_size) {
+  if (!std::isfinite(trace.reward()))
+    return fail(errc::bad_value, "reward is {}", trace.reward());
+  const auto hint = span_of(trace.hint_token_ids());
+  for (std::size_t i = 0; i < hint.size(); ++i)
+    if (hint[i] < 0 || (vocab_size != 0 && static_cast<std::uint32_t>(hint[i]) >= vocab_size))
+      return fail(errc::bad_value, "hint_token_ids[{}] is {}, outside the vocabulary of {}", i,
+                  hint[i], vocab_size);
+  if (const auto size = text_of(trace.hint()).size(); size > limits::hint_bytes)
+    return fail(errc::too_large, "hint has {} bytes, at most {} are allowed", size,
+                limits::hint_bytes);
+  return {};
+}
+
+status check_finish(const wire::EpisodeFrame &frame, const wire::EpisodeEnd &finish,
+                    std::uint32_t vocab_size) {
   const auto place = fmt::format("episode '{}', finish", text_of(frame.episode()));
   if (static_cast<int>(finish.status()) > static_cast<int>(wire::EpisodeStatus::Rejected))
     return with_context(
@@ -65,9 +80,8 @@ status check_finish(const wire::EpisodeFrame &frame, const wire::EpisodeEnd &fin
   if (finish.traces() == nullptr)
     return {};
   for (flatbuffers::uoffset_t i = 0; i < finish.traces()->size(); ++i)
-    if (const auto reward = finish.traces()->Get(i)->reward(); !std::isfinite(reward))
-      return with_context({errc::bad_value, fmt::format("reward of trace {} is {}", i, reward)},
-                          place);
+    if (auto checked = check_result(*finish.traces()->Get(i), vocab_size); !checked)
+      return with_context(std::move(checked).error(), fmt::format("{}, trace {}", place, i));
   return {};
 }
 

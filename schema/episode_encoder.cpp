@@ -41,7 +41,8 @@ std::size_t encoded_size(const frame_data &frame) {
   if (frame.finish) {
     size += frame.finish->reason.size();
     for (const auto &trace : frame.finish->traces)
-      size += 256 + trace.id.size() + trace.agent.size();
+      size += 320 + trace.id.size() + trace.agent.size() + bytes_of(trace.hint_token_ids) +
+              trace.hint.size();
   }
   return size;
 }
@@ -96,9 +97,13 @@ Offset<wire::EpisodeEnd> create(FlatBufferBuilder &builder, const finish_data &f
   for (const auto &trace : finish.traces) {
     const auto id = builder.CreateString(trace.id);
     const auto agent = builder.CreateString(trace.agent);
+    const auto hint_ids = trace.hint_token_ids.empty() ? Offset<flatbuffers::Vector<std::int32_t>>{}
+                                                       : create(builder, trace.hint_token_ids);
+    const auto hint =
+        trace.hint.empty() ? Offset<flatbuffers::String>{} : builder.CreateString(trace.hint);
     traces.push_back(wire::CreateTraceResult(builder, id, agent, trace.agent_trainable, trace.ok,
                                              trace.reward, trace.output_tokens, trace.total_tokens,
-                                             trace.turns));
+                                             trace.turns, hint_ids, hint));
   }
   const auto reason = builder.CreateString(finish.reason);
   const auto traces_at = builder.CreateVector(traces);

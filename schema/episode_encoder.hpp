@@ -51,6 +51,8 @@ struct trace_result_data {
   std::uint64_t output_tokens = 0;
   std::uint64_t total_tokens = 0;
   std::uint32_t turns = 0;
+  std::vector<std::int32_t> hint_token_ids{}; ///< empty: none
+  std::string hint{};                         ///< empty: none
 };
 
 /// The end of an episode. Frame, node and token counts are filled in by who knows them:

@@ -42,6 +42,9 @@ inline constexpr std::uint64_t tensor_bytes = std::uint64_t{1} << 34;
 /// repeated in headers and reports. Unit: bytes.
 inline constexpr std::size_t name_bytes = 4096;
 
+/// A hint of a trace as text (TraceResult.hint). Unit: bytes.
+inline constexpr std::size_t hint_bytes = std::size_t{1} << 20;
+
 /// Text for people in a message between processes: a reason, a problem. Longer ones are cut when
 /// they are sent. Unit: bytes.
 inline constexpr std::size_t text_bytes = std::size_t{16} << 10;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
 
 #include "schema/kept_tokens.hpp"
 
@@ -64,9 +65,26 @@ status check_ids(std::span<const std::int32_t> ids, std::uint32_t vocab_size) {
 } // namespace
 
 std::size_t count_true(std::span<const std::uint8_t> mask) noexcept {
+  // Eight flags are added at once, each in a byte of its own, which holds 255 of them.
+  constexpr std::size_t most = 255;
+  constexpr std::uint64_t low_bytes = 0x00FF'00FF'00FF'00FFU;
   std::size_t count = 0;
-  for (auto x : mask)
-    count += x;
+  std::size_t at = 0;
+  for (auto words = mask.size() / 8; words > 0;) {
+    const auto n = std::min(words, most);
+    std::uint64_t sums = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      std::uint64_t word = 0;
+      std::memcpy(&word, mask.data() + at + 8 * i, sizeof word);
+      sums += word;
+    }
+    const auto pairs = (sums & low_bytes) + ((sums >> 8) & low_bytes);
+    count += static_cast<std::size_t>((pairs * 0x0001'0001'0001'0001U) >> 48);
+    at += 8 * n;
+    words -= n;
+  }
+  for (; at < mask.size(); ++at)
+    count += mask[at];
   return count;
 }
 

@@ -42,13 +42,18 @@ assembler::group &assembler::group_at(group_ref ref,
   if (!is_new)
     return where;
   ++counters_->groups_open;
+  set_deadline(ref, where);
+  return where;
+}
+
+/// From now on; one that was set before means nothing any more.
+void assembler::set_deadline(group_ref ref, group &where) {
   where.opening = ++openings_;
-  if (const auto limit = options_.deadlines.of(info->key.env); limit > 0)
+  if (const auto limit = options_.deadlines.of(where.info->key.env); limit > 0)
     delayed_send(
         this,
         std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::duration<double>(limit)),
         group_due{ref, where.opening});
-  return where;
 }
 
 assembler::spot assembler::open(const safe_message &what,
@@ -243,7 +248,7 @@ void assembler::complete_if_full(group_ref ref, group &where) {
 void assembler::offer(group_ref ref, group &where) {
   release_scorer(where); // who was asked before is not waited for
   if (where.scored) {
-    tell(peers_.planner, group_held{ref, self_of(*this)});
+    tell(planner_.who(), group_held{ref, self_of(*this)});
     return;
   }
   auto header = header_of(ref, where);
@@ -254,12 +259,12 @@ void assembler::offer(group_ref ref, group &where) {
     if (where.overdue)
       why += fmt::format(" within {} s (env.{}.group_deadline)",
                          options_.deadlines.of(where.info->key.env), where.info->key.env);
-    tell(peers_.planner,
+    tell(planner_.who(),
          group_tombstone{ref, header ? std::move(*header) : bare_header_of(ref, where),
                          where.overdue ? tombstone_reason::overdue : tombstone_reason::expired,
                          std::move(why), self_of(*this)});
   } else if (!header) {
-    tell(peers_.planner,
+    tell(planner_.who(),
          group_tombstone{ref, bare_header_of(ref, where), tombstone_reason::unscored,
                          header.error().message, self_of(*this)});
   } else {
@@ -280,7 +285,7 @@ void assembler::ask_scorer(group_ref ref, group &where) {
     return;
   ++best->asked;
   where.scorer = best->who;
-  tell(best->who, group_complete{ref, where.header, self_of(*this)});
+  tell(best->who, group_complete{ref, where.header, self_of(*this), planner_.who()});
 }
 
 /// The planner has the group's scores, or never will.
@@ -383,8 +388,6 @@ void assembler::take_end(const source_ended &in) {
     auto &[ref, where] = *at;
     const bool ends = !where.complete && ref.ordinal % options_.readers == in.reader;
     if (ends && (where.scored || !where.claimed)) { // the rest of it went to another assembler
-      if (!where.scored)
-        journal_->forget(ref);
       at = groups_.erase(at);
       --counters_->groups_open;
       continue;
@@ -402,6 +405,10 @@ void assembler::take_due(const group_due &in) {
   const auto found = groups_.find(in.group);
   if (found == groups_.end() || found->second.complete || found->second.opening != in.opening)
     return;
+  if (!found->second.claimed) { // its reader may have it elsewhere, where it has a deadline too
+    set_deadline(in.group, found->second);
+    return;
+  }
   ++counters_->overdue;
   found->second.overdue = true;
   expire(in.group, found->second);
@@ -415,21 +422,18 @@ void assembler::expire(group_ref ref, group &where) {
   offer(ref, where);
 }
 
-/// A planner that started again knows of complete groups only what its log says.
+/// A planner that started again knows of complete groups only what its log says. What was offered
+/// before the first hello may have gone to the planner before.
 void assembler::take_hello(const planner_hello &in) {
-  if (in.claim.folder == claim_.folder && in.claim.epoch <= claim_.epoch)
-    return;
-  const bool again = claim_.epoch != 0;
-  claim_ = in.claim;
-  if (journal_ && !journal_->begun())
-    begin_journal();
-  if (!again)
+  if (!planner_.follow(in))
     return;
   for (auto &[ref, where] : groups_)
-    if (where.complete) {
+    if (where.complete && !where.unoffered) {
       where.scored = false;
       offer(ref, where);
     }
+  if (journal_ && !journal_->begun())
+    begin_journal();
   show_wait();
 }
 
@@ -438,11 +442,13 @@ void assembler::take_again(const group_again &in) {
   if (journal_ && !bring_back(in.group))
     return;
   auto &where = group_at(in.group, in.info);
-  if (journal_ && where.expired)
+  if (journal_ && where.expired) {
     where.complete = where.expired = where.overdue = false; // what the journal has not comes again
-  else if (!journal_ && (!where.complete || where.expired)) {
+    set_deadline(in.group, where);
+  } else if (!journal_ && (!where.complete || where.expired)) {
     where = {}; // all of it comes again
     where.info = in.info;
+    set_deadline(in.group, where);
   }
   if (in.when != planner_moment{})
     where.opening = ++openings_; // it has no deadline: it was complete once

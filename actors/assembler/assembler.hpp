@@ -14,6 +14,7 @@
 #include "actors/assembler/journal.hpp"
 #include "actors/group_set.hpp"
 #include "actors/interfaces.hpp"
+#include "actors/leader.hpp"
 #include "actors/run_config.hpp"
 #include "actors/run_counters.hpp"
 
@@ -141,6 +142,7 @@ private:
   void take_again(const group_again &in);
   void take_wanted(const groups_wanted &in);
   void settle(const groups_settled &in);
+  void set_deadline(group_ref ref, group &where);
   void forget_headers(const groups_received &in);
   void fetch(const fetch_episodes &in);
   void take_up(const peer_up &in);
@@ -186,12 +188,12 @@ private:
 
   const assembler_options options_;
   const assembler_peers peers_;
+  leader planner_{peers_.planner};
   std::shared_ptr<run_counters> counters_;
 
   std::map<group_ref, group> groups_; ///< open and complete
   group_set closed_;                  ///< settled
   std::set<std::uint32_t> repeating_; ///< readers that started again: they send much twice
-  planner_claim claim_;               ///< of the planner
   std::vector<scorer_state> scorers_;
   bool draining_ = false;
   std::uint64_t openings_ = 0; ///< of groups, so far

@@ -45,7 +45,6 @@ void assembler::record_repeat(const safe_message &again) {
 void assembler::write_journal() {
   if (failed_ || no_space_ || !journal_->begun())
     return;
-  bool wrote = false;
   while (!unwritten_.empty()) {
     auto &next = unwritten_.front();
     if (next.what) {
@@ -53,7 +52,6 @@ void assembler::write_journal() {
         miss_space(written.error());
         return;
       }
-      wrote = true;
     }
     if (next.name)
       unsynced_[next.group.ordinal % options_.readers].push_back(*next.name);
@@ -61,7 +59,7 @@ void assembler::write_journal() {
     if (!std::exchange(flush_due_, true))
       delayed_send(this, flush_within, flush_journal{});
   }
-  if (wrote && std::exchange(said_no_space_, false)) {
+  if (std::exchange(said_no_space_, false)) {
     log::info("{}: there is space for the journal again", name());
     show_wait();
   }
@@ -168,7 +166,7 @@ void assembler::take_again_from_journal(const arrival &what) {
 }
 
 void assembler::begin_journal() {
-  if (auto begun = journal_->begin(claim_.folder); !begun) {
+  if (auto begun = journal_->begin(planner_.claim().folder); !begun) {
     give_up(begun.error());
     return;
   }

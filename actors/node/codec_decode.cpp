@@ -112,8 +112,10 @@ result<hunger> read(parcel_reader &in, const wire::Hunger &table) {
 
 result<group_complete> read(parcel_reader &in, const wire::GroupComplete &table) {
   in.expect_parts(1);
-  return in.done(group_complete{in.group(table.group()), in.next_frame<wire::GroupHeader>("header"),
-                                in.who(table.assembler(), "assembler")});
+  return in.done(
+      group_complete{in.group(table.group()), in.next_frame<wire::GroupHeader>("header"),
+                     in.who(table.assembler(), "assembler"),
+                     table.planner() == nullptr ? peer() : in.who(table.planner(), "planner")});
 }
 
 std::optional<answer_link> link_of(parcel_reader &in, const wire::AnswerLink *table) {

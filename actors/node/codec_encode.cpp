@@ -101,7 +101,8 @@ auto write(writer &out, const group_complete &in) {
   const auto group = place_of(in.group);
   out.attach(in.header);
   const auto assembler = out.id_of(in.assembler);
-  return wire::CreateGroupComplete(out.builder, &group, assembler);
+  const auto planner = in.planner ? out.id_of(in.planner) : Offset<wire::PeerId>();
+  return wire::CreateGroupComplete(out.builder, &group, assembler, planner);
 }
 
 auto write(writer &out, const group_scored &in) {

@@ -117,6 +117,7 @@ void env_reader::take_hunger(const hunger &in) {
 void env_reader::take_settled(const groups_settled &in) {
   for (auto ref : in.groups) {
     auto *group = groups_.find(ref.ordinal);
+    wanted_.erase(ref);
     if (group == nullptr) {
       (in.for_good ? settled_ : released_).insert(ref);
     } else if (mine(*group)) {
@@ -132,11 +133,10 @@ void env_reader::take_settled(const groups_settled &in) {
 
 /// A planner that started again has not heard what this one waits for.
 void env_reader::take_hello(const planner_hello &in) {
-  if (in.claim.folder == claim_.folder && in.claim.epoch <= claim_.epoch)
+  if (!planner_.follow(in))
     return;
-  claim_ = in.claim;
   if (state_ == state::ended)
-    tell(peers_.planner, source_ended{options_.index, groups_.size()});
+    tell(planner_.who(), source_ended{options_.index, groups_.size()});
   try_again();
 }
 
@@ -299,7 +299,7 @@ void env_reader::end_of_data() {
   const source_ended ended{options_.index, groups_.size()};
   for (const auto &one : assemblers_)
     tell(one.who, ended);
-  tell(peers_.planner, ended);
+  tell(planner_.who(), ended);
 }
 
 bool env_reader::mine(const group_table::group &group) const {
@@ -349,7 +349,7 @@ bool env_reader::has_room(const group_table::group &group) {
 env_reader::step env_reader::begin(group_table::group &group) {
   if (group.ref.ordinal >= permitted_below_) {
     wait_for_permit(group.ref.ordinal);
-    tell(peers_.planner, permit_wanted{options_.index, group.ref.ordinal});
+    tell(planner_.who(), permit_wanted{options_.index, group.ref.ordinal});
     return step::blocked;
   }
   group.assembler = pick_assembler();

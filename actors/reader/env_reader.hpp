@@ -11,6 +11,7 @@
 
 #include "actors/group_set.hpp"
 #include "actors/interfaces.hpp"
+#include "actors/leader.hpp"
 #include "actors/reader/group_table.hpp"
 #include "actors/reader/quarantine.hpp"
 #include "actors/run_counters.hpp"
@@ -130,6 +131,7 @@ private:
   const env_reader_options options_;
   recording_reader file_;
   const env_reader_peers peers_;
+  leader planner_{peers_.planner};
   struct assembler_state {
     peer who;
     bool draining = false; ///< takes no new groups
@@ -143,7 +145,6 @@ private:
   std::optional<record> held_; ///< begins a group that has no permit yet, or must wait for the pace
   std::uint64_t permitted_below_ = 0;
   std::size_t next_assembler_ = 0;
-  planner_claim claim_; ///< of the planner
   /// Groups of which no record has been read yet, and what they are.
   group_set settled_;
   group_set released_;

@@ -225,8 +225,33 @@ status refuse_images(const json::value &trace, std::span<const node_data> nodes)
   return {};
 }
 
-status read_trace(const json::value &in, std::uint16_t index, bool episode_ok,
-                  record_content &out) {
+/// The hints of opsd that `from`, a free-form object, holds; what it has takes the place of a
+/// weaker one.
+status take_hint(const json::value &from, trace_result_data &trace) {
+  if (from.type() != json::kind::object)
+    return {};
+  MILLRACE_TRY(take(from, "opsd_hint_token_ids", trace.hint_token_ids));
+  return take(from, "opsd_hint", trace.hint);
+}
+
+/// The hint of a trace: its task's, unless its own info has one.
+status read_hint(const json::value &record, const json::value &in, trace_result_data &trace) {
+  std::optional<json::value> task;
+  MILLRACE_TRY(take(record, "task", task));
+  if (task && task->type() == json::kind::object) {
+    std::optional<json::value> data;
+    MILLRACE_TRY(take(*task, "data", data));
+    MILLRACE_TRY(take_hint(*task, trace));
+    if (data)
+      MILLRACE_TRY(take_hint(*data, trace));
+  }
+  std::optional<json::value> info;
+  MILLRACE_TRY(take(in, "info", info));
+  return info ? take_hint(*info, trace) : status();
+}
+
+status read_trace(const json::value &record, const json::value &in, std::uint16_t index,
+                  bool episode_ok, record_content &out) {
   trace_result_data trace;
   trace.ok = episode_ok;
   trace.agent = "agent";
@@ -239,6 +264,7 @@ status read_trace(const json::value &in, std::uint16_t index, bool episode_ok,
   if (*agent)
     MILLRACE_TRY(take(**agent, "trainable", trace.agent_trainable));
   MILLRACE_TRY(read_reward(in, trace.ok && trace.agent_trainable, trace.reward));
+  MILLRACE_TRY(read_hint(record, in, trace));
   out.traces.push_back(std::move(trace));
 
   std::optional<json::value> nodes;
@@ -276,7 +302,7 @@ result<record_content> read(const json::value &record) {
     return traces->wrong("{} traces, at most {} are allowed", items->size(),
                          limits::traces_per_episode);
   for (std::size_t i = 0; i < items->size(); ++i)
-    MILLRACE_TRY(read_trace((*items)[i], static_cast<std::uint16_t>(i), !*failed, out));
+    MILLRACE_TRY(read_trace(record, (*items)[i], static_cast<std::uint16_t>(i), !*failed, out));
   return out;
 }
 
@@ -287,11 +313,14 @@ bool names_record(std::string_view path) {
   return false;
 }
 
-/// Metrics, scratch space and times of a trace, and those of the episode, are for people.
+/// Metrics, scratch space and times of a trace, and those of the episode, are for people; but a
+/// trace's hint stands in its scratch space.
 bool reads(std::string_view path) {
   if (path.substr(0, 7) == "traces[")
     if (const auto end = path.find("]."); end != std::string_view::npos)
       path.remove_prefix(end + 2);
+  if (covers("info.opsd_hint", path) || covers("info.opsd_hint_token_ids", path))
+    return true;
   return !covers("metrics", path) && !covers("info", path) && !covers("timing", path);
 }
 

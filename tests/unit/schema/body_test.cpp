@@ -147,6 +147,38 @@ BOOST_AUTO_TEST_CASE(nodes_that_share_one_vector_beyond_the_size_of_the_buffer_a
   BOOST_TEST(!parses(with_nodes(10'000))); // 40 MB claimed by 120 KB
 }
 
+BOOST_AUTO_TEST_CASE(traces_that_share_one_hint_beyond_the_size_of_the_buffer_are_refused) {
+  const auto with_traces = [](std::size_t count, bool as_text) {
+    FlatBufferBuilder builder;
+    const auto ids = builder.CreateVector(std::vector<std::int32_t>(1000, 7));
+    const auto text = builder.CreateString(std::string(4000, 'x'));
+    std::vector<Offset<wire::TraceResult>> traces;
+    for (std::size_t i = 0; i < count; ++i) {
+      wire::TraceResultBuilder trace(builder);
+      if (as_text)
+        trace.add_hint(text);
+      else
+        trace.add_hint_token_ids(ids);
+      traces.push_back(trace.Finish());
+    }
+    const auto traces_at = builder.CreateVector(traces);
+    wire::EpisodeEndBuilder finish(builder);
+    finish.add_traces(traces_at);
+    const auto finish_at = finish.Finish();
+    const auto key = any_key(builder);
+    const auto episode = builder.CreateString("e0");
+    wire::EpisodeFrameBuilder root(builder);
+    root.add_key(key);
+    root.add_episode(episode);
+    root.add_finish(finish_at);
+    return finish_body<wire::EpisodeFrame>(builder, root.Finish());
+  };
+  for (const bool as_text : {false, true}) {
+    BOOST_TEST(parses(with_traces(1, as_text)));
+    BOOST_TEST(!parses(with_traces(3, as_text)));
+  }
+}
+
 /// `width` times the same child, at each of three levels: width^3 branches, about 12 * width bytes.
 frame header_of_shared_children(std::size_t width) {
   FlatBufferBuilder builder;

@@ -44,6 +44,16 @@ BOOST_AUTO_TEST_CASE(every_field_of_a_node_comes_back) {
   BOOST_TEST(check_elements(frame, {}).has_value());
 }
 
+BOOST_AUTO_TEST_CASE(the_hints_of_a_trace_come_back) {
+  auto data = test::some_episode();
+  data.finish->traces[0].hint_token_ids = {5, 6, 7};
+  data.finish->traces[0].hint = "think";
+  const auto frame = test::parsed(data);
+  const auto *trace = frame.table().finish()->traces()->Get(0);
+  BOOST_TEST(list(span_of(trace->hint_token_ids())) == (std::vector<std::int32_t>{5, 6, 7}));
+  BOOST_TEST(text_of(trace->hint()) == "think");
+}
+
 BOOST_AUTO_TEST_CASE(absent_and_empty_streams_are_told_apart) {
   auto data = test::some_episode();
   data.nodes[0].advantages.emplace(); // present, and empty as the mask has no true entry

@@ -73,7 +73,24 @@ BOOST_AUTO_TEST_CASE(a_parent_that_does_not_come_before_its_node_is_refused) {
 BOOST_AUTO_TEST_CASE(rewards_that_are_not_finite_are_refused) {
   for (const double bad : {std::nan(""), HUGE_VAL, -HUGE_VAL})
     BOOST_TEST(says(verdict([&](frame_data &data) { data.finish->traces[0].reward = bad; }),
-                    {"episode 'e0'", "reward of trace 0"}));
+                    {"episode 'e0'", "trace 0: reward is"}));
+}
+
+BOOST_AUTO_TEST_CASE(ids_of_a_hint_are_checked_against_the_vocabulary) {
+  const auto with = [](std::int32_t id) {
+    return [id](frame_data &data) { data.finish->traces[0].hint_token_ids = {1, id}; };
+  };
+  BOOST_TEST(verdict(with(199), {200}) == "");
+  BOOST_TEST(says(verdict(with(200), {200}), {"trace 0", "hint_token_ids[1]", "200"}));
+  BOOST_TEST(says(verdict(with(-1)), {"trace 0", "hint_token_ids[1]", "-1"}));
+}
+
+BOOST_AUTO_TEST_CASE(a_hint_longer_than_its_limit_is_refused) {
+  const auto of = [](std::size_t bytes) {
+    return [bytes](frame_data &data) { data.finish->traces[0].hint = std::string(bytes, 'x'); };
+  };
+  BOOST_TEST(verdict(of(limits::hint_bytes)) == "");
+  BOOST_TEST(says(verdict(of(limits::hint_bytes + 1)), {"trace 0", "hint has"}));
 }
 
 BOOST_AUTO_TEST_CASE(environments_without_a_name_or_named_all_are_refused) {

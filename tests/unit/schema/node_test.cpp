@@ -6,6 +6,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include "runtime/random.hpp"
+
 namespace millrace {
 namespace {
 
@@ -197,6 +199,18 @@ BOOST_AUTO_TEST_CASE(type_ids_are_as_long_as_the_tokens) {
   const std::vector<std::uint8_t> four(4, 1);
   view.mm_token_type_ids = four;
   BOOST_TEST(says(verdict(view), {"mm_token_type_ids", "4", "5"}));
+}
+
+BOOST_AUTO_TEST_CASE(true_entries_are_counted_whatever_the_length) {
+  random_source random(3);
+  for (std::uint32_t length = 0; length < 6000; length = length < 40 ? length + 1 : length * 5 / 4)
+    for (std::uint32_t percent : {0U, 50U, 100U}) {
+      std::vector<std::uint8_t> mask(length + 1);
+      std::size_t count = 0;
+      for (std::size_t i = 1; i < mask.size(); ++i)
+        count += mask[i] = random.chance(percent) ? 1 : 0;
+      BOOST_TEST(count_true(std::span(mask).subspan(1)) == count, length << " at " << percent);
+    }
 }
 
 } // namespace

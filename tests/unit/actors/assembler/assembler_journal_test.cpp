@@ -23,6 +23,7 @@ struct journaled_fixture {
   probe<messages_safe> reader{world};
   std::shared_ptr<run_counters> counters = std::make_shared<run_counters>();
   journal_options how = journal_in(folder / "j");
+  group_deadlines deadlines{};
   std::unique_ptr<owned_actor> subject;
 
   /// As a process does that starts: with readers and a scorer, but nothing of the planner yet.
@@ -32,7 +33,9 @@ struct journaled_fixture {
     auto own = journal::open(how);
     BOOST_REQUIRE_MESSAGE(own, own.error().message);
     subject = std::make_unique<owned_actor>(world.system().spawn<assembler>(
-        world.context(), assembler_options{.name = "assembler-0", .readers = 2, .seq_len = 100},
+        world.context(),
+        assembler_options{
+            .name = "assembler-0", .readers = 2, .seq_len = 100, .deadlines = deadlines},
         assembler_peers{{named("scorer-0", scorer.actor())}, planner.actor(), supervisor.actor()},
         counters, std::move(*own)));
     world.run();
@@ -145,7 +148,8 @@ BOOST_AUTO_TEST_CASE(nothing_is_written_before_the_planner_has_said_whose_run_it
   hello();
   BOOST_TEST(safe().size() == 3U);
   BOOST_TEST(on_disk());
-  BOOST_TEST(asked() == ordinals{0}, boost::test_tools::per_element()); // not twice
+  BOOST_TEST(asked() == (ordinals{0, 0}),
+             boost::test_tools::per_element()); // its answer may be lost
 }
 
 BOOST_AUTO_TEST_CASE(a_reader_that_comes_later_hears_it_then) {
@@ -169,6 +173,18 @@ BOOST_AUTO_TEST_CASE(what_comes_again_after_a_restart_is_a_repeat_and_safe_at_on
   BOOST_TEST(counters->repeats == 3U);
   BOOST_TEST(counters->duplicates + counters->late == 0U);
   BOOST_TEST(asked() == ordinals{0}, boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(what_comes_too_late_and_is_not_on_the_disk_is_not_safe) {
+  start();
+  hello();
+  episode(0, 0, "a");
+  start_again();
+  settled(0, false);
+  hello();
+  episode(0, 0, "a");
+  episode(0, 1, "b");
+  BOOST_TEST((safe() == std::vector{safe_message{{0, 0}, 0, 0}}));
 }
 
 BOOST_AUTO_TEST_CASE(an_open_group_goes_on_where_it_was) {
@@ -205,6 +221,7 @@ BOOST_AUTO_TEST_CASE(the_size_of_a_group_is_kept_too) {
   BOOST_TEST(asked() == ordinals{0}, boost::test_tools::per_element());
 }
 
+// A step may need it again; the planner says when it is done for good.
 BOOST_AUTO_TEST_CASE(an_open_group_that_its_reader_sent_to_another_is_let_go_at_the_end) {
   start();
   hello();
@@ -213,8 +230,24 @@ BOOST_AUTO_TEST_CASE(an_open_group_that_its_reader_sent_to_another_is_let_go_at_
   hello();
   tell(source_ended{0, 1});
   BOOST_TEST(planner.got<group_tombstone>().empty());
-  BOOST_TEST(!on_disk());
   BOOST_TEST(counters->groups_open == 1U); // the one of the start before
+  BOOST_TEST(on_disk());
+  settled(0, true);
+  BOOST_TEST(!on_disk());
+}
+
+BOOST_AUTO_TEST_CASE(the_deadline_of_a_group_counts_where_its_reader_sends_it) {
+  deadlines = {{{"math", 30}}, 0};
+  start();
+  hello();
+  episode(0, 0, "a");
+  start_again();
+  hello();
+  world.pass_time();
+  BOOST_TEST(planner.got<group_tombstone>().empty()); // it may be complete elsewhere
+  send(group_sized{{0, 0}, info_for(0)});
+  world.pass_time();
+  BOOST_TEST(planner.got<group_tombstone>().size() == 1U);
 }
 
 BOOST_AUTO_TEST_CASE(an_open_group_that_its_reader_claims_expires_at_the_end) {

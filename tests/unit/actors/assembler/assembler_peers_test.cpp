@@ -57,6 +57,22 @@ BOOST_AUTO_TEST_CASE(a_scorer_that_does_not_answer_gets_no_more_than_its_share) 
   BOOST_TEST(asked(second).size() == 9U);
 }
 
+// To a scorer the planner's name may still stand for one that is dead: its answer would be lost.
+BOOST_AUTO_TEST_CASE(a_scorer_hears_which_planner_gets_its_answer) {
+  const auto later = named("planner", planner.actor());
+  world.tell(subject, planner_hello{{{}, 2}, 0, later});
+  group(0);
+  BOOST_TEST((scorer.got<group_complete>().at(0).planner == later));
+}
+
+BOOST_AUTO_TEST_CASE(what_was_offered_before_the_planner_spoke_is_offered_again) {
+  group(0);
+  world.tell(subject, planner_hello{{{}, 2}, 0, named("planner", planner.actor())});
+  BOOST_TEST((asked(scorer) == ordinals{0, 0}));
+  world.tell(subject, planner_hello{{{}, 2}, 0, named("planner", planner.actor())});
+  BOOST_TEST((asked(scorer) == ordinals{0, 0}));
+}
+
 BOOST_AUTO_TEST_CASE(a_settled_group_counts_for_its_scorer_no_more) {
   up(second_scorer());
   group(0);
@@ -180,6 +196,15 @@ BOOST_AUTO_TEST_CASE(a_group_that_is_moved_here_and_is_here_already_is_offered_a
   BOOST_TEST((asked(scorer) == ordinals{0, 0}));
   BOOST_TEST(counters->late == 0U);
   BOOST_TEST(counters->repeats == 2U);
+}
+
+// Else the one that was asked first would look busier with every group that is offered again.
+BOOST_AUTO_TEST_CASE(a_group_that_is_offered_again_counts_once_for_its_scorer) {
+  group(0);
+  up(second_scorer());
+  world.tell(subject, group_again{{0, 0}, pair});
+  BOOST_TEST((asked(scorer) == ordinals{0, 0}));
+  BOOST_TEST(asked(second).empty());
 }
 
 // It was moved while it was sent: the first episode came here, and all of it to another assembler.

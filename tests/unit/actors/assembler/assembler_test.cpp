@@ -176,10 +176,17 @@ BOOST_FIXTURE_TEST_CASE(a_group_that_is_sent_again_because_it_is_wanted_has_none
                         deadline_fixture) {
   group(0);
   world.tell(subject, groups_settled{{{0, 0}}});
-  world.tell(subject, group_again{{0, 0}, pair, true});
+  world.tell(subject, group_again{{0, 0}, pair, true, {1, 1}});
   episode(0, "a");
   world.pass_time();
   BOOST_TEST(planner.got<group_tombstone>().empty());
+}
+
+BOOST_FIXTURE_TEST_CASE(a_group_that_is_moved_here_has_a_deadline_here, deadline_fixture) {
+  world.tell(subject, group_again{{0, 0}, pair});
+  episode(0, "a");
+  world.pass_time();
+  BOOST_TEST(planner.got<group_tombstone>().size() == 1U);
 }
 
 BOOST_AUTO_TEST_CASE(the_end_of_a_reader_leaves_what_another_is_sending_again_open) {

@@ -15,8 +15,10 @@ namespace {
 
 using texts = std::vector<std::string>;
 
-/// Without a sync: there are thousands.
+/// Without a sync: there are thousands. A new file: some file systems write one that is cut to
+/// nothing and filled again to the disk at once.
 bool put_file(const std::filesystem::path &path, const std::string &bytes) {
+  std::filesystem::remove(path);
   return (std::ofstream(path, std::ios::binary) << bytes).flush().good();
 }
 std::string bytes_in(const std::filesystem::path &path) { return read_file(path, 1 << 24).value(); }

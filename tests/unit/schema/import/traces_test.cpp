@@ -174,6 +174,33 @@ BOOST_AUTO_TEST_CASE(a_reward_that_is_not_finite_is_refused_naming_its_field) {
                  .find("traces[0].rewards: their sum is inf") != std::string::npos);
 }
 
+BOOST_AUTO_TEST_CASE(a_hint_comes_from_the_task_unless_the_trace_has_its_own) {
+  const auto hints = [](std::string_view info) {
+    auto text = with(episode_record("e"), R"("task":{"type":"T","data":{)",
+                     R"("task":{"opsd_hint":"of the task","type":"T","data":{)"
+                     R"("opsd_hint_token_ids":[7,8])");
+    const auto got = import_all(with(text, R"("rewards":{)", std::string(info) + R"("rewards":{)"));
+    BOOST_REQUIRE_MESSAGE(got.notes() == "", got.notes());
+    const auto &trace = *got.episodes.at(0).finish().traces()->Get(0);
+    std::string out(text_of(trace.hint()));
+    for (auto id : span_of(trace.hint_token_ids()))
+      out += fmt::format(" {}", id);
+    return out;
+  };
+  BOOST_TEST(hints("") == "of the task 7 8");
+  BOOST_TEST(hints(R"("info":{"opsd_hint_token_ids":[9],"other":1},)") == "of the task 9");
+  BOOST_TEST(hints(R"("info":{"opsd_hint":"its own"},)") == "its own 7 8");
+  BOOST_TEST(hints(R"("info":"free text",)") == "of the task 7 8");
+}
+
+BOOST_AUTO_TEST_CASE(a_hint_that_is_broken_rejects_the_episode_naming_its_field) {
+  BOOST_TEST(
+      notes_with(R"("rewards":{)", R"("info":{"opsd_hint_token_ids":[1,"x"]},"rewards":{)") ==
+      "1: traces[0].info.opsd_hint_token_ids[1]: a string is not an integer");
+  BOOST_TEST(notes_with(R"("rewards":{)", R"("info":{"opsd_hint":NaN},"rewards":{)")
+                 .find("1: traces[0].info.opsd_hint: NaN") == 0);
+}
+
 BOOST_AUTO_TEST_CASE(a_metric_that_is_not_finite_does_not_cost_a_good_reward) {
   const auto got = import_all(with(episode_record("e"), R"("m":1.0)", R"("m":NaN)"));
   BOOST_TEST((got.status(0) == EpisodeStatus::Ok));
