@@ -100,6 +100,7 @@ void host::take_entry(const process_entry &entry) {
 }
 
 void host::bring_up(const process_entry &entry) {
+  unmissed_.erase(entry.process);
   if (missing_.erase(entry.process) > 0)
     log::info("{}: {} is back", options_.entry.process, entry.process);
   auto &one = neighbours_[entry.process];
@@ -144,6 +145,8 @@ void host::bring_down(const std::string &process, const std::string &why) {
   // One that has left in order has given up nothing that it alone had.
   if (essential(entry) && (!node.mapped().left || pinned_to(entry) == 0))
     miss(entry, why);
+  else if (!node.mapped().left)
+    unmissed_[process] = {clock::now(), why, entry};
   if (office_->forget(process, entry.incarnation))
     ended_[process] = entry.incarnation;
   if (ending_ && ending_now_.erase(process) > 0 && ending_now_.empty())
@@ -164,7 +167,10 @@ void host::miss(const process_entry &entry, const std::string &why) {
 }
 
 void host::end_if_missed_too_long(clock::time_point now) {
-  // What an assembler had may be done meanwhile.
+  // What an assembler had may be done meanwhile, or readers here learn only now that it had it.
+  for (const auto &[process, one] : unmissed_)
+    if (pinned_to(one.entry) > 0)
+      missing_.emplace(process, one);
   std::erase_if(missing_, [this](const auto &one) { return !essential(one.second.entry); });
   for (const auto &[process, one] : missing_) {
     if (now - one.since < options_.patience_for_restart || std::exchange(over_, true))
@@ -265,11 +271,13 @@ void host::probe(neighbour &one) {
 void host::tick(const host_tick &) {
   renew();
   const auto now = clock::now();
+  // The directory has been told to end: nobody else says any more who is gone.
+  const bool alone = ending_ && next_stage_ >= end_order.size();
   std::vector<std::pair<std::string, std::string_view>> lost;
   for (const auto &[process, one] : neighbours_) {
     if (one.link == link_state::up || now - one.link_since < options_.lease)
       continue;
-    if (one.said_gone)
+    if (one.said_gone || alone)
       lost.emplace_back(process, "lost: nobody has heard of it for link.timeout");
     // One that died while the directory was away is in no view of the new one.
     else if (one.confirmed_by != directory_incarnation_ &&

@@ -136,6 +136,7 @@ private:
     process_entry entry;
   };
   std::map<std::string, absence> missing_; ///< by process: the run waits for it to be started again
+  std::map<std::string, absence> unmissed_; ///< gone, and not waited for, as far as is known here
   std::uint64_t directory_incarnation_ = 0;
   clock::time_point directory_since_{}; ///< first view of that incarnation
   link_state directory_link_ = link_state::down;

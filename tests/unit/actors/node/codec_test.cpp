@@ -288,9 +288,9 @@ BOOST_AUTO_TEST_CASE(a_missing_field_is_refused_by_name) {
       {"group_again", {0, "group"}},       {"group_held", {0, "group"}},
       {"groups_settled", {0, "when"}},     {"groups_wanted", {0, "when"}},
       {"score_wanted", {1, "group"}},      {"score_turn", {0, "group"}},
-      {"messages_safe", {0, "assembler"}}, {"stage_step", {0, "claim"}},        {"begin_generation", {0, "claim"}},
-      {"end_generation", {0, "claim"}},    {"steps_recorded", {0, "claim"}},
-      {"finish_training", {0, "claim"}}};
+      {"messages_safe", {0, "assembler"}}, {"stage_step", {0, "claim"}},
+      {"begin_generation", {0, "claim"}},  {"end_generation", {0, "claim"}},
+      {"steps_recorded", {0, "claim"}},    {"finish_training", {0, "claim"}}};
   for_every_kind(1, [&](const parcel &what) {
     const auto found = expected.find(name_of(what));
     if (found == expected.end()) { // zero is a value of all its fields

@@ -128,6 +128,26 @@ BOOST_AUTO_TEST_CASE(one_that_comes_while_others_end_is_told_at_once_and_waited_
   BOOST_TEST(ended());
 }
 
+// It was started again as the last ones ended: nobody tells it of the planner, so its report never
+// comes.
+BOOST_AUTO_TEST_CASE(
+    one_that_comes_when_the_directory_has_ended_is_not_waited_for_once_it_is_gone) {
+  options.lease = std::chrono::milliseconds(0);
+  begin(role::planner);
+  add("the-directory", {role::directory});
+  end();
+  orders("the-directory");
+  add("late", {role::trainer});
+  orders("late");
+  link("late", next_incarnation, link_state::up);
+  report("the-directory");
+  tick();
+  BOOST_TEST(!ended());
+  link("late", next_incarnation, link_state::down);
+  tick();
+  BOOST_TEST(ended());
+}
+
 BOOST_AUTO_TEST_CASE(a_second_word_of_the_end_changes_nothing) {
   begin(role::planner);
   add("scorer-0", {role::scorer});

@@ -211,7 +211,15 @@ BOOST_AUTO_TEST_CASE(nobody_is_down_for_the_first_two_leases) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-BOOST_FIXTURE_TEST_SUITE(without_whom_a_run_cannot_go_on, host_fixture)
+struct losses_fixture : host_fixture {
+  /// The directory and the link say so.
+  void lose_assembler(const std::string &name) {
+    view({entry(role::assembler, name, 7, gone)});
+    link(name, 7, link_state::down);
+  }
+};
+
+BOOST_FIXTURE_TEST_SUITE(without_whom_a_run_cannot_go_on, losses_fixture)
 
 BOOST_AUTO_TEST_CASE(a_planner_that_is_gone_ends_every_process_with_one_line) {
   begin(role::scorer);
@@ -225,9 +233,9 @@ BOOST_AUTO_TEST_CASE(readers_cannot_go_on_without_the_journal_that_has_their_gro
   options.pinned = [](const std::string &name) { return name == "assembler-1" ? 12U : 0U; };
   begin(role::env_reader);
   view({entry(role::assembler, "assembler-0", 7), entry(role::assembler, "assembler-1", 7)});
-  view({entry(role::assembler, "assembler-0", 7, gone)});
+  lose_assembler("assembler-0");
   BOOST_TEST(supervisor.got<run_over>().empty());
-  view({entry(role::assembler, "assembler-1", 7, gone)});
+  lose_assembler("assembler-1");
   BOOST_TEST(over() == "assembler-1 is gone (" + lost +
                            "): the run cannot go on without it: only its journal has what came of "
                            "12 groups; start it again under its name, where its state is");
@@ -238,7 +246,7 @@ BOOST_AUTO_TEST_CASE(readers_wait_for_an_assembler_with_a_journal_to_be_started_
   options.pinned = [](const std::string &) { return 1U; };
   begin(role::env_reader);
   view({entry(role::assembler, "assembler-1", 7)});
-  view({entry(role::assembler, "assembler-1", 7, gone)});
+  lose_assembler("assembler-1");
   tick();
   view({entry(role::assembler, "assembler-1", 8)});
   tick();
@@ -252,8 +260,23 @@ BOOST_AUTO_TEST_CASE(what_a_lost_journal_had_may_be_done_while_it_is_waited_for)
   options.pinned = [&groups](const std::string &) { return std::exchange(groups, 0); };
   begin(role::env_reader);
   view({entry(role::assembler, "assembler-1", 7)});
-  view({entry(role::assembler, "assembler-1", 7, gone)});
+  lose_assembler("assembler-1");
   BOOST_TEST(supervisor.got<run_over>().empty());
+}
+
+// The last word of what is safe there may wait in a reader's mailbox when it is lost.
+BOOST_AUTO_TEST_CASE(what_a_lost_journal_alone_has_is_missed_also_when_readers_hear_it_late) {
+  std::uint64_t groups = 0;
+  options.patience_for_restart = std::chrono::milliseconds(0);
+  options.pinned = [&groups](const std::string &) { return groups; };
+  begin(role::env_reader);
+  view({entry(role::assembler, "assembler-1", 7)});
+  lose_assembler("assembler-1");
+  tick();
+  BOOST_TEST(supervisor.got<run_over>().empty());
+  groups = 2;
+  tick();
+  BOOST_TEST(over().find("its journal has what came of 2 groups") != std::string::npos);
 }
 
 BOOST_AUTO_TEST_CASE(an_assembler_that_leaves_in_order_takes_nothing_with_it) {
