@@ -43,6 +43,12 @@ std::vector<error> run_config::validate() const {
   check_deadline("env_default", env_default);
   for (const auto &[name, env] : envs)
     check_deadline("env." + name, env);
+  if (const auto version = parse_source_version(source.version);
+      version && planner.max_staleness && version->fresh)
+    errors.push_back({errc::bad_config,
+                      fmt::format("planner.max_staleness = {}: with source.version = \"fresh\" no "
+                                  "episode is ever old; set source.version to recorded or offset N",
+                                  *planner.max_staleness)});
   if (recovery.journal && state.empty())
     errors.push_back({errc::bad_config, "assembler.journal: a journal is kept in the state folder: "
                                         "name one with state"});

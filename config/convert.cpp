@@ -132,7 +132,7 @@ struct converter {
       return std::map<std::string, double>{};
     const auto &name = from.path.back();
     MILLRACE_TRY(check_name(name, type.longest));
-    const auto number = (*this)(number_type{type.min, type.max});
+    auto number = (*this)(number_type{type.min, type.max});
     if (!number)
       return number;
     return std::map<std::string, double>{{name, std::get<double>(*number)}};

@@ -155,9 +155,11 @@ private:
                 std::span<const std::string> path, Root &root) {
     const std::string name = join(path);
     const key<Root> *key = find_key(keys, name);
-    if (key == nullptr)
+    if (key == nullptr) {
       key = find_table(keys, path);
-    else if (std::holds_alternative<number_table_type>(key->type) && !is_empty_table(from))
+      if (key != nullptr && is_empty_table(from))
+        return refuse(from, fmt::format("{}, a number is wanted", describe(from.value)));
+    } else if (std::holds_alternative<number_table_type>(key->type) && !is_empty_table(from))
       return refuse(from, fmt::format("{}, a table is wanted", describe(from.value)));
     if (key == nullptr && (name.empty() || is_section(keys, name))) {
       if (!is_empty_table(from))

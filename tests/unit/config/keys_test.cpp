@@ -40,6 +40,10 @@ std::vector<std::string> companions(std::string_view name, const std::string &va
     return {"batch.tokens=8"};
   if (name == "source.preset")
     return {"source.path=x.mrec"}; // then any will do
+  if (name == "planner.max_staleness")
+    return {"source.version=recorded"};
+  if (name == "assembler.journal")
+    return {"state=run"};
   if (name == "pad_to_multiple_of")
     return {"seq_len=" + value};
   if (name == "curve.directory_key")
@@ -144,7 +148,8 @@ struct wrong_samples {
             fmt::format("{{ tool = {} }}", toml_text(std::nextafter(type.min, -HUGE_VAL))),
             fmt::format("{{ tool = {} }}", toml_text(std::nextafter(type.max, HUGE_VAL))),
             "{ \"\" = 1 }",
-            "{ tool = { x = 1 } }"};
+            "{ tool = { x = 1 } }",
+            "{ tool = {} }"};
   }
 };
 
@@ -155,7 +160,7 @@ const std::map<std::string, std::vector<std::string>> text_samples{
     {"curve.directory_key", {"\"\"", "\"rq:rM>}U?@Lns47E1%kR.o@n%FcmmsL/@{H8]yf7\""}},
     {"source.version", {"\"fresh\"", "\"recorded\"", "\"offset -3\""}},
     {"env.math.teacher.endpoint", {"\"http://10.0.0.7:8000\"", "\"http://t/v1\""}},
-    {"env_default.teacher.endpoint", {"\"http://[::1]:8000\""}},
+    {"env_default.teacher.endpoint", {"\"http://[::1]:8000\"", "\"http://t\""}},
     {"trainer.policy", {"\"replay\""}}};
 
 /// Two files of one small model, as TOML.

@@ -100,7 +100,13 @@ BOOST_AUTO_TEST_CASE(versions_are_fresh_recorded_or_recorded_with_an_offset) {
 
 BOOST_AUTO_TEST_CASE(a_limit_that_is_off_is_none_and_zero_is_one) {
   BOOST_TEST(!load(base, {"planner.max_staleness=off"}).value().planner.max_staleness);
-  BOOST_TEST(load(base, {"planner.max_staleness=0"}).value().planner.max_staleness.value() == 0U);
+  const std::vector<std::string> none{"planner.max_staleness=0", "source.version=recorded"};
+  BOOST_TEST(load(base, none).value().planner.max_staleness.value() == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(a_limit_that_no_episode_can_exceed_is_refused) {
+  BOOST_TEST(refusal(base, {"planner.max_staleness=2"}).find("set source.version to recorded") !=
+             std::string::npos);
 }
 
 BOOST_AUTO_TEST_CASE(a_group_deadline_in_a_deterministic_run_is_refused_by_name) {
