@@ -19,6 +19,7 @@ struct group_difference {
 };
 
 /// The first groups, in the order of the source and then of the ledger, that do not agree.
+/// One that its deadline closed may have fewer: what came too late is in no state.
 /// @param expected counted without the pipeline.
 std::vector<group_difference> differing_groups(const ledger &entries,
                                                const recording_counts &expected, std::size_t most);

@@ -207,8 +207,8 @@ bool run_summary::ok() const noexcept {
 std::vector<group_difference> differences_of(const run_summary &summary, bool all_received,
                                              std::uint64_t surplus) {
   // An episode without an end, or that does not parse, stands in no group of the index.
-  const bool is_exact = all_received && surplus == 0 && summary.unparsed == 0 &&
-                        summary.expected.unfinished == 0 && summary.too_late == 0;
+  const bool is_exact =
+      all_received && surplus == 0 && summary.unparsed == 0 && summary.expected.unfinished == 0;
   if (!is_exact && summary.entries.total() + summary.too_late == summary.source_episodes())
     return {};
   return differing_groups(summary.entries, summary.expected, most_differences);

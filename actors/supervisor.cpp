@@ -35,6 +35,7 @@ void supervisor::listen(std::chrono::milliseconds patience) {
         shown_.line(line_of(in.report));
         state_.steps.push_back(in.report);
       },
+      [&](const run_note &in) { shown_.line(in.text); },
       [&](const source_report &in) { state_.sources.push_back(in); },
       [&](const run_finished &in) {
         state_.entries = in.entries;

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -12,6 +11,7 @@
 #include <fmt/core.h>
 
 #include "actors/assembler/filters.hpp"
+#include "actors/graph/echo.hpp"
 #include "actors/packer/pruned.hpp"
 #include "actors/trainer/spread.hpp"
 #include "runtime/random.hpp"
@@ -22,6 +22,7 @@ namespace millrace::bench {
 namespace {
 
 constexpr auto valued = static_cast<std::uint8_t>(wire::TokenFlag::Valued);
+constexpr std::size_t window = 3'000;
 constexpr float certain = -0.001F;
 constexpr float doubtful = -1.0F;
 
@@ -31,10 +32,12 @@ struct tokens {
   std::vector<std::uint8_t> mask;
   std::vector<std::uint8_t> flags;
   std::vector<float> compact; ///< one for each true of the mask
-  std::vector<float> loops;   ///< the same many: nearly always certain, never for a whole window
+  std::vector<float> loops;   ///< the same many: of each window the last token read is not certain
   std::vector<float> out;
   node_view node;
 
+  tokens(const tokens &) = delete; // its node points into it
+  tokens &operator=(const tokens &) = delete;
   explicit tokens(std::size_t n) : ids(n), mask(n), out(n) {
     random_source random(1);
     for (auto &id : ids)
@@ -48,13 +51,15 @@ struct tokens {
     }
     for (auto one : mask)
       flags.push_back(one != 0 ? std::uint8_t{3} : std::uint8_t{0});
-    for (std::size_t i = 0; i < count_true(mask); ++i) {
+    const auto valued_tokens = count_true(mask);
+    for (std::size_t i = 0; i < valued_tokens; ++i) {
       compact.push_back(random.chance(60) ? certain : doubtful);
-      loops.push_back(i % 2999 == 2998 ? doubtful : certain);
+      loops.push_back(i % (window + 1) == 0 || i % (window + 1) == window ? doubtful : certain);
     }
     node.sampled = true;
     node.token_ids = ids;
     node.mask = mask;
+    node.is_content = mask;
     node.logprobs = compact;
   }
 };
@@ -68,7 +73,7 @@ struct kernel {
 
 std::vector<kernel> kernels() {
   const filter_rules::rare_token rare{.id_above = 100'000, .logprob_below = -13.9F};
-  const filter_rules::certain_run run{.window = 3'000, .logprob_above = -0.01005F};
+  const filter_rules::certain_run run{.window = window, .logprob_above = -0.01005F};
   const auto compact = [](tokens &t) { return sizeof(float) * t.compact.size(); };
   return {
       {"advantage fill", [](tokens &t) { return 5 * t.flags.size(); },
@@ -79,6 +84,8 @@ std::vector<kernel> kernels() {
        [](tokens &t) { spread(t.flags, t.compact.data(), t.out.data()); }},
       {"prune", [compact](tokens &t) { return 2 * compact(t); },
        [](tokens &t) { write_pruned(t.compact, 1.0F, t.out.data()); }},
+      {"echo weights", [](tokens &t) { return 9 * t.out.size(); },
+       [](tokens &t) { raise_to_echo(t.node, 0.1F, t.out); }},
       {"gibberish", compact,
        [rare](tokens &t) { benchmark::DoNotOptimize(has_rare_token(t.node, rare)); }},
       {"repetition", compact,
@@ -95,22 +102,21 @@ void copy(std::size_t bytes, std::vector<std::byte> &from, std::vector<std::byte
   benchmark::ClobberMemory();
 }
 
-void add(const kernel &one, std::size_t n) {
-  const auto name = fmt::format("{}|{}", one.name, n);
+/// @param on outlives the run
+void add(const kernel &one, tokens &on) {
+  const auto name = fmt::format("{}|{}", one.name, on.ids.size());
   const auto finish = [](benchmark::State &state, std::size_t bytes) {
     state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(bytes));
   };
-  benchmark::RegisterBenchmark((name + "|kernel").c_str(), [one, n, finish](benchmark::State &s) {
-    tokens on(n);
+  benchmark::RegisterBenchmark((name + "|kernel").c_str(), [one, &on, finish](benchmark::State &s) {
     for (auto _ : s) {
       one.run(on);
       benchmark::ClobberMemory();
     }
     finish(s, one.bytes(on));
   });
-  benchmark::RegisterBenchmark((name + "|memcpy").c_str(), [one, n, finish](benchmark::State &s) {
-    tokens like(n);
-    const auto bytes = one.bytes(like);
+  benchmark::RegisterBenchmark((name + "|memcpy").c_str(), [one, &on, finish](benchmark::State &s) {
+    const auto bytes = one.bytes(on);
     std::vector<std::byte> from(bytes), to(bytes);
     for (auto _ : s)
       copy(bytes, from, to);
@@ -168,9 +174,11 @@ int main(int argc, char **argv) {
     return 2;
   constexpr std::size_t micro_batch = 32'768;
   constexpr std::size_t beyond_caches = std::size_t{1} << 24;
-  for (const auto n : {micro_batch, beyond_caches})
+  millrace::bench::tokens small(micro_batch);
+  millrace::bench::tokens large(beyond_caches);
+  for (auto *on : {&small, &large})
     for (const auto &one : millrace::bench::kernels())
-      millrace::bench::add(one, n);
+      millrace::bench::add(one, *on);
   millrace::bench::pair_reporter table;
   benchmark::RunSpecifiedBenchmarks(&table);
   return 0;

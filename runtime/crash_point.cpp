@@ -19,6 +19,7 @@ namespace {
 struct crash_plan {
   std::string name;
   std::uint64_t passes = 1;
+  int signal = SIGKILL;
   std::string trace;
   std::mutex mutex;
   std::uint64_t passed = 0;
@@ -27,6 +28,10 @@ struct crash_plan {
   crash_plan() {
     if (const char *at = std::getenv("MILLRACE_CRASH_AT"); at != nullptr)
       name = at;
+    if (const char *at = std::getenv("MILLRACE_STOP_AT"); at != nullptr) {
+      name = at;
+      signal = SIGSTOP;
+    }
     if (const char *file = std::getenv("MILLRACE_CRASH_TRACE"); file != nullptr)
       trace = file;
     if (const auto colon = name.find(':'); colon != std::string::npos) {
@@ -62,7 +67,7 @@ void crash_point(std::string_view name) noexcept {
   const std::lock_guard lock(asked.mutex);
   asked.write_down(name);
   if (name == asked.name && ++asked.passed == asked.passes)
-    ::kill(::getpid(), SIGKILL);
+    ::kill(::getpid(), asked.signal);
 }
 
 } // namespace millrace

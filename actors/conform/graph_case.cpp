@@ -163,7 +163,7 @@ status read_config(const json::value &in, graph_case &out) {
   std::string loss;
   std::optional<json::value> gate;
   std::optional<json::value> roles;
-  field_reader fields(in);
+  case_fields fields(in);
   fields.get("env_name", out.env_name);
   fields.get("temperature", out.env.temperature);
   fields.get("algorithm", out.env.algorithm);

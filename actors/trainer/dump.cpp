@@ -36,6 +36,7 @@ std::string_view safetensors_name(dtype type) {
     return "F64";
   }
   MILLRACE_ASSERT(false, "dtype {}", static_cast<int>(type));
+  return {};
 }
 
 std::vector<tensor_item> all_items(const micro_batch_tensors &tensors) {

@@ -52,7 +52,7 @@ class Algorithms(cluster.Case):
             self.assert_same(self.run_config("--schedule-seed", seed, "--set", "scorer.instances=3"), one)
 
     def as_processes(self, **crash):
-        """With state and a crash point for one process of each role given: (role, point)."""
+        """With state, and a point at which the scorer or the planner dies, or at which the planner `stops`."""
         self.sets += ["trainer.checkpoint_every=3", "steps.keep=durable", "recovery.wait=60"]
         one = self.run_config()
         system = Cluster(self, [*self.sets, "source.pace=30"], config=CONFIG)
@@ -60,7 +60,9 @@ class Algorithms(cluster.Case):
             for number in range(count):
                 system.start(role, number)
         system.start("scorer", 0, env={"MILLRACE_CRASH_AT": crash["scorer"]} if "scorer" in crash else None)
-        system.start("planner", 0, env={"MILLRACE_CRASH_AT": crash["planner"]} if "planner" in crash else None)
+        point = {f"MILLRACE_{word}_AT": crash[role] for word, role in (("CRASH", "planner"), ("STOP", "stops"))
+                 if role in crash}
+        system.start("planner", 0, env=point or None)
         return one, system
 
     def dies_and_comes_again(self, system, role):
@@ -69,10 +71,20 @@ class Algorithms(cluster.Case):
         self.assertEqual(died.popen.returncode, -signal.SIGKILL, system.story())
         system.start(role, 0)
 
-    def test_the_scorer_of_a_state_dies_after_its_answer_is_sent(self):
-        one, system = self.as_processes(scorer="scorer.answer.sent:3")
+    def test_the_scorer_of_a_state_dies_after_its_answer_is_sent_and_before_it_is_logged(self):
+        one, system = self.as_processes(stops="planner.scored.append:3")
+        planner, scorer = system.running["planner"], system.running["scorer-0"]
+        wait_until(lambda: self.state_of(planner) == "T", harness.DEADLINE_S, "the planner stops", system.story)
+        scorer.popen.send_signal(signal.SIGKILL)
+        scorer.popen.wait()
+        planner.popen.send_signal(signal.SIGCONT)
         self.dies_and_comes_again(system, "scorer")
         self.assert_same(system.summary(), one)
+
+    @staticmethod
+    def state_of(process):
+        """As /proc has it: "R", "S", "T" (stopped)."""
+        return Path(f"/proc/{process.popen.pid}/stat").read_text().rpartition(")")[2].split()[0]
 
     def test_the_scorer_of_a_state_dies_before_its_answer_is_sent(self):
         one, system = self.as_processes(scorer="scorer.answer.send:3")

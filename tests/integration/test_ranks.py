@@ -69,6 +69,16 @@ class Ranks(cluster.Case):
         self.start_again(system)
         self.assert_same(system.summary(), one)
 
+    # The other ranks wait for it in the collective; trainer.timeout (30 s) is not waited for.
+    def test_when_a_rank_hangs_and_is_not_started_again_all_end_at_once_with_the_reason(self):
+        system = self.system("recovery.wait=0")
+        system.wait_for_step(2)
+        system.running["trainer-2"].send(signal.SIGSTOP)
+        for name, process in system.running.items():
+            if name != "trainer-2":
+                self.assertEqual(process.exit_code(15), 1, system.story())
+                self.assertIn("trainer-2 is gone", process.lines()[-1])
+
     # Its own commit came, and another's did not: whoever had it waits for the others in the collective.
     def test_when_the_planner_is_killed_the_ranks_wait_and_go_on_with_the_next_one(self):
         one = self.in_one_process(*self.sets)
@@ -92,6 +102,8 @@ class Ranks(cluster.Case):
                 process = system.running[f"trainer-{rank}"]
                 if not process.ended() or planner.ended():
                     continue
+                if process.popen.returncode == 0:
+                    continue  # the planner has told it to, and ends as well
                 self.assertIn(process.popen.returncode, (RESTART, -signal.SIGKILL), system.story())
                 env = dict(system.env)
                 if rank == 0 and points:

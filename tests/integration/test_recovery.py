@@ -375,6 +375,16 @@ class Keeps(Case):
         run = self.start(folder, "planner.lookahead=64")
         self.assertEqual(run.code(), 0, run.text())
         self.assertTrue(run.has_said("the config is not the one of the last start"), run.text())
+        self.assertTrue(run.has_said("planner.lookahead 4 -> 64: from here on this one counts"), run.text())
+        self.assert_same(folder, run.summary(), one)
+
+    def test_a_setting_that_the_log_rests_on_is_refused_by_name_and_the_folder_goes_on_with_the_old_one(self):
+        one, _ = self.undisturbed()
+        folder = self.killed_at_step(3)
+        self.assert_refused(folder, "env_default.group_size", "the config says 17", sets=("env_default.group_size=17",))
+        run = self.start(folder)
+        self.assertEqual(run.code(), 0, run.text())
+        self.assertFalse(run.has_said("the config is not the one"), run.text())
         self.assert_same(folder, run.summary(), one)
 
 

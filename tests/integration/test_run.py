@@ -187,6 +187,70 @@ class Groups(Case):
         self.assertEqual(sum(summary["ledger"].values()), summary["episodes"])
 
 
+class Age(Case):
+    RULES = ("source.version=recorded", "planner.max_staleness=2")
+
+    def test_what_is_too_old_is_not_trained_and_everything_is_told(self):
+        summary = self.run_config(sets=self.RULES)
+        self.assertTrue(summary["balanced"])
+        self.assertGreater(summary["ledger"]["stale"], 0)
+        self.assertLessEqual(max(map(int, summary["staleness"])), 2)
+        self.assertEqual(sum(summary["staleness"].values()),
+                         summary["ledger"]["trained"] + summary["ledger"]["truncated"])
+        self.assertEqual(summary["stale_lengths"]["samples"], summary["ledger_samples"]["stale"]["samples"])
+        self.assertEqual(summary["kept_lengths"]["samples"], summary["samples"])
+
+    def test_it_is_the_same_for_any_number_of_actors(self):
+        one = self.run_config(sets=self.RULES)
+        other = self.run_config(sets=(*self.RULES, "env_reader.instances=2", "assembler.instances=3",
+                                      "scorer.instances=4", "packer.instances=1", "planner.lookahead=7",
+                                      "runtime.workers=1"))
+        for field in ("grid_hash", "ledger", "staleness", "stale_lengths"):
+            self.assertEqual(one[field], other[field], field)
+        for step, same in zip(one["step_reports"], other["step_reports"]):
+            self.assertEqual(step["stale_lengths"], same["stale_lengths"], step["step"])
+
+    def test_an_offset_makes_all_of_it_new_again(self):
+        summary = self.run_config(sets=("source.version=offset 100", "planner.max_staleness=0"))
+        self.assertEqual(summary["ledger"]["stale"], 0)
+
+
+class Emptiness(Case):
+    def run_gated(self, *sets):
+        """All groups are gated, of every environment."""
+        config = self.dir / "gated.toml"
+        config.write_text('source.preset = "quickstart"\nbatch.traces = 40\nseq_len = 8192\n'
+                          '[env_default]\ngate = {reject_min = -100, reject_max = 100}\n')
+        return self.run_millrace("run", config, *[word for key in sets for word in ("--set", key)])
+
+    def test_a_run_with_nothing_to_train_ends_and_names_the_reason(self):
+        done = self.run_gated("planner.max_empty_batches=3")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("nothing to train in", done.stderr)
+        self.assertRegex(done.stderr, r"episodes since the start: gated \d+, errored \d+")
+
+    def test_without_the_key_it_reads_all_of_it(self):
+        done = self.run_gated()
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("0 steps", done.stdout)
+
+
+class GroupRules(Case):
+    # How many groups it closes depends on the machine, but no group of eight comes within a millisecond at this pace.
+    def test_a_group_deadline_leaves_the_ledger_balanced(self):
+        summary = self.run_config(sets=("deterministic=false", "source.pace=300",
+                                        "env_default.group_deadline=0.001"))
+        self.assertTrue(summary["balanced"])
+        self.assertGreater(summary["ledger"]["expired"], 0)
+        self.assertEqual(sum(summary["ledger"].values()) + summary["too_late"], summary["episodes"])
+
+    def test_one_failed_episode_drops_a_group_that_is_scored_as_a_unit(self):
+        summary = self.run_config(sets=("env_default.group_scoring=unit",))
+        self.assertTrue(summary["balanced"])
+        self.assertGreater(summary["ledger"]["group_dropped"], 0)
+        self.assertEqual(summary["ledger"]["errored"], self.run_config()["ledger"]["errored"])
+
+
 class Damage(Case):
     def test_a_flipped_byte_costs_its_group_and_is_told(self):
         recording = self.synth(scale="1")

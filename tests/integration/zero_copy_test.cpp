@@ -52,7 +52,7 @@ struct packer_fixture {
   probe<pack_bin> packer{world};
   probe<episodes_fetched> fetched{world};
   probe<stage_step> feeder{world};
-  probe<source_report, run_failed, step_done, run_finished, hunger> supervisor{world};
+  probe<source_report, run_failed, step_done, run_finished, run_note, hunger> supervisor{world};
   std::shared_ptr<run_counters> counters = std::make_shared<run_counters>();
 };
 

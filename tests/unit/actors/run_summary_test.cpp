@@ -96,6 +96,26 @@ BOOST_AUTO_TEST_CASE(only_the_first_differences_are_listed) {
   BOOST_TEST(summary.differences.size() == 5U);
 }
 
+BOOST_AUTO_TEST_CASE(only_a_group_that_its_deadline_closed_may_have_fewer_episodes) {
+  log_group closed;
+  closed.key = key("g0");
+  closed.states.assign(3, static_cast<std::uint8_t>(episode_state::expired));
+  closed.overdue = true;
+  summary.entries.add(closed);
+  end_group(1, "g1", 4);
+  end_group(2, "g2", 4);
+  summary.too_late = 1;
+  check();
+  BOOST_TEST(summary.balanced());
+  summary.entries = {};
+  summary.entries.add(closed);
+  end_group(1, "g1", 3);
+  end_group(2, "g2", 5);
+  check();
+  BOOST_TEST(!summary.balanced());
+  BOOST_TEST(summary.differences.size() == 2U);
+}
+
 // Episodes without an end, surplus ones and groups that were not received stand in no group's
 // count: then only the totals can be compared.
 BOOST_AUTO_TEST_CASE(groups_are_compared_only_where_every_episode_can_be_counted_by_group) {
