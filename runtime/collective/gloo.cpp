@@ -10,7 +10,9 @@
 #include <mutex>
 #include <optional>
 #include <stdexcept>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include <gloo/rendezvous/context.h>
 #include <gloo/rendezvous/hash_store.h>
@@ -35,7 +37,9 @@ class gloo_collective final : public collective {
 public:
   gloo_collective(const gloo_options &options, std::shared_ptr<gloo::rendezvous::Context> connected)
       : collective(options.rank, options.size), deadline_(options.deadline),
-        context_(std::move(connected)) {}
+        context_(std::move(connected)), alarm_bytes_(static_cast<std::size_t>(options.size)),
+        alarm_(context_->createUnboundBuffer(alarm_bytes_.data(), alarm_bytes_.size())),
+        watcher_([this] { watch(); }) {}
 
   ~gloo_collective() override { abort("the rank has left"); }
 
@@ -70,6 +74,7 @@ private:
     const std::lock_guard lock(mutex_);
     if (broken_)
       return false;
+    ++opened_;
     // Gloo has one type for both directions; it does not write into what it sends.
     sending_ = context_->createUnboundBuffer(const_cast<std::byte *>(mine.data()), mine.size());
     receiving_ = context_->createUnboundBuffer(all.data(), all.size());
@@ -80,6 +85,34 @@ private:
     const std::lock_guard lock(mutex_);
     sending_.reset();
     receiving_.reset();
+    changed_.notify_all();
+  }
+
+  /// A send that a dying peer cuts off may be told to nobody (docs/gotchas). A receive that no
+  /// message ends hears of every connection that closes; an exchange that does not end within
+  /// `grace` after that waits for nothing, and is broken off. One whose bytes have all come ends
+  /// well before: a rank that is done may leave first.
+  void watch() {
+    constexpr std::uint64_t slot = std::uint64_t{1} << 63U; // no exchange has it
+    constexpr std::chrono::hours forever(24 * 365 * 10);
+    constexpr std::chrono::seconds grace(5);
+    std::optional<error> why;
+    try {
+      for (int other = 0; other < size(); ++other)
+        if (other != rank())
+          alarm_->recv(other, slot, static_cast<std::size_t>(other), 1);
+      if (size() == 1 || !alarm_->waitRecv(forever))
+        return; // this rank has left, or broken off
+    } catch (const std::exception &closed) {
+      why = reason(closed);
+    }
+    std::unique_lock lock(mutex_);
+    const auto under_way = opened_;
+    const auto is_over = [&] { return broken_ || !sending_ || opened_ != under_way; };
+    if (!why || changed_.wait_for(lock, grace, is_over))
+      return; // the next one fails by itself
+    lock.unlock();
+    break_off(std::move(*why));
   }
 
   /// False if abort() ended it. Throws what Gloo throws.
@@ -122,6 +155,8 @@ private:
         sending_->abortWaitSend();
       if (receiving_)
         receiving_->abortWaitRecv();
+      alarm_->abortWaitRecv();
+      changed_.notify_all();
       context_->closeConnections();
     } catch (const std::exception &) {
       // The connections are gone already, which is what was wanted.
@@ -140,6 +175,11 @@ private:
   std::unique_ptr<UnboundBuffer> sending_;
   std::unique_ptr<UnboundBuffer> receiving_;
   std::optional<error> broken_;
+  std::uint64_t opened_ = 0; ///< exchanges
+  std::condition_variable changed_;
+  std::vector<std::byte> alarm_bytes_; ///< never written
+  std::unique_ptr<UnboundBuffer> alarm_;
+  std::jthread watcher_; ///< ends before all that it uses
 };
 
 } // namespace
