@@ -10,7 +10,8 @@ namespace millrace {
 namespace {
 
 constexpr int most_sockets = 16'384; // libzmq's default, 1,023, is four for each of 255 peers
-constexpr std::chrono::milliseconds last_words{100}; // for answers that are on their way at the end
+constexpr std::chrono::milliseconds last_words{
+    1000}; // for answers that are on their way at the end
 
 std::uint64_t random_seed() {
   std::random_device device;

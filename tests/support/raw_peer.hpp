@@ -23,6 +23,9 @@ public:
   explicit raw_peer(const std::string &to)
       : socket_(make_socket(context_, zmq::socket_type::dealer, endpoint::parse(to).value(), {})
                     .value()) {
+    // A socket that gives up when its connection ends forgets what it has received and nobody has
+    // read yet: an answer that comes just before the end would be lost.
+    socket_.set(zmq::sockopt::reconnect_ivl, 3'600'000);
     socket_.connect(to);
   }
 
