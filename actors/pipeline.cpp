@@ -50,7 +50,7 @@ public:
   }
 
   status spawn_trainer(const actor_spec &spec) {
-    auto what = make_policy(config_.trainer.policy);
+    auto what = make_learner(config_.trainer.policy);
     if (!what)
       return tl::unexpected(std::move(what).error());
     const auto trains =

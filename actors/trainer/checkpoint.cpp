@@ -44,6 +44,8 @@ std::string file_name(const checkpoint_owner &owner) {
   return fmt::format("rank-{}.ckpt", owner.rank);
 }
 
+std::string files_name(const checkpoint_owner &owner) { return fmt::format("rank-{}", owner.rank); }
+
 /// The step of a folder's name.
 std::optional<std::uint64_t> step_in(std::string_view name) {
   constexpr std::string_view begin = "step-";
@@ -123,6 +125,15 @@ result<frame> check(const checkpoint_owner &owner, std::uint64_t step, const fra
   return file.sub(names + header->planner_bytes, header->state_bytes);
 }
 
+/// One folder less, with all that is in it; fine if it is gone already.
+status take_away_all(const std::filesystem::path &path) {
+  std::error_code problem;
+  std::filesystem::remove_all(path, problem);
+  if (problem)
+    return fail(errc::io, "cannot remove '{}': {}", path.string(), problem.message());
+  return {};
+}
+
 /// One file or folder less. A folder that holds something, and what is gone already, is fine.
 status take_away(const std::filesystem::path &path) {
   std::error_code problem;
@@ -147,9 +158,12 @@ status remove_own(const checkpoint_owner &owner, const std::filesystem::path &fo
   status first;
   for (const auto &path : entries_of(folder)) {
     const auto found = path.filename().string();
-    if (found != name && !found.starts_with(name + ".partial-"))
-      continue;
-    if (auto gone = take_away(path); !gone && first)
+    status gone;
+    if (found == files_name(owner))
+      gone = take_away_all(path);
+    else if (found == name || found.starts_with(name + ".partial-"))
+      gone = take_away(path);
+    if (!gone && first)
       first = std::move(gone);
   }
   if (auto gone = take_away(folder); !gone && first)
@@ -161,6 +175,10 @@ status remove_own(const checkpoint_owner &owner, const std::filesystem::path &fo
 
 std::filesystem::path checkpoint_path(const checkpoint_owner &owner, std::uint64_t step) {
   return owner.folder / fmt::format("step-{:06}", step) / file_name(owner);
+}
+
+std::filesystem::path checkpoint_folder(const checkpoint_owner &owner, std::uint64_t step) {
+  return owner.folder / fmt::format("step-{:06}", step) / files_name(owner);
 }
 
 status save_checkpoint(const checkpoint_owner &owner, std::uint64_t step,

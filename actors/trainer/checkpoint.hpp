@@ -15,7 +15,8 @@
 namespace millrace {
 
 /// Whose checkpoints, and where. A file holds one rank at one step:
-/// FOLDER/step-000010/rank-0.ckpt. Source: docs/formats.md, "Checkpoints".
+/// FOLDER/step-000010/rank-0.ckpt. What is too large for it lies beside it, in the folder rank-0.
+/// Source: docs/formats.md, "Checkpoints".
 struct checkpoint_owner {
   std::filesystem::path folder; ///< STATE/checkpoints
   std::string run;              ///< run.id
@@ -29,6 +30,9 @@ struct checkpoint_owner {
 
 std::filesystem::path checkpoint_path(const checkpoint_owner &owner, std::uint64_t step);
 
+/// For the files that belong to it.
+std::filesystem::path checkpoint_folder(const checkpoint_owner &owner, std::uint64_t step);
+
 /// Writes a checkpoint, whole or not at all, and makes the folders. One that is there is replaced.
 /// Errors: io, no_space; nothing is left of it.
 status save_checkpoint(const checkpoint_owner &owner, std::uint64_t step,
@@ -39,9 +43,9 @@ status save_checkpoint(const checkpoint_owner &owner, std::uint64_t step,
 /// damaged; conflict (of another run, planner's folder, policy, rank, number of ranks or step); io.
 result<frame> read_checkpoint(const checkpoint_owner &owner, std::uint64_t step);
 
-/// Removes the owner's checkpoints of lower steps, and what an interrupted save has left there;
-/// folders that are then empty, too. Leaves alone what it does not know.
-/// Errors: io: the first that could not be removed; the others are.
+/// Removes the owner's checkpoints of lower steps with their folders, and what an interrupted save
+/// has left there; folders that are then empty, too. Leaves alone what it does not know. Errors:
+/// io: the first that could not be removed; the others are.
 status remove_checkpoints_below(const checkpoint_owner &owner, std::uint64_t step);
 
 } // namespace millrace

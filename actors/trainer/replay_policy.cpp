@@ -9,7 +9,7 @@ namespace millrace {
 
 static_assert(std::endian::native == std::endian::little, "what is saved is little-endian");
 
-status replay_policy::step(const policy_step &in) {
+status replay_policy::step(const learner_step &in) {
   if (in.step != state_.steps + 1)
     return fail(errc::conflict, "step {} was handed to a policy that has applied {}", in.step,
                 state_.steps);
@@ -25,13 +25,14 @@ status replay_policy::step(const policy_step &in) {
   return {};
 }
 
-result<std::vector<std::byte>> replay_policy::save() const {
+result<std::vector<std::byte>> replay_policy::save(const std::filesystem::path &) {
   static_assert(std::is_trivially_copyable_v<state>);
   const auto bytes = std::as_bytes(std::span(&state_, 1));
   return std::vector(bytes.begin(), bytes.end());
 }
 
-status replay_policy::load(std::span<const std::byte> saved, std::uint64_t step) {
+status replay_policy::load(std::span<const std::byte> saved, const std::filesystem::path &,
+                           std::uint64_t step) {
   state found;
   if (saved.size() != sizeof(found))
     return fail(errc::bad_format, "{} bytes of policy 'replay', {} are wanted", saved.size(),

@@ -4,20 +4,22 @@
 #include <cstdint>
 #include <string_view>
 
-#include "actors/trainer/policy.hpp"
+#include "actors/trainer/learner.hpp"
 
 namespace millrace {
 
 /// Computes no gradient: keeps count of what it was given, so that a run that was resumed can be
 /// compared with one that was not.
-class replay_policy final : public policy {
+class replay_policy final : public learner {
 public:
   static constexpr std::string_view name = "replay";
 
+  status begin(std::uint64_t) override { return {}; }
   /// Errors: conflict, if it is not the step after its last.
-  status step(const policy_step &in) override;
-  result<std::vector<std::byte>> save() const override;
-  status load(std::span<const std::byte> saved, std::uint64_t step) override;
+  status step(const learner_step &in) override;
+  result<std::vector<std::byte>> save(const std::filesystem::path &folder) override;
+  status load(std::span<const std::byte> saved, const std::filesystem::path &folder,
+              std::uint64_t step) override;
   void reset() override { state_ = {}; }
 
   std::uint64_t steps() const noexcept { return state_.steps; }

@@ -12,10 +12,10 @@
 namespace millrace {
 
 trainer::trainer(caf::actor_config &config, const actor_context &context, trainer_options options,
-                 std::unique_ptr<policy> what, peer supervisor,
+                 std::unique_ptr<learner> what, peer supervisor,
                  std::shared_ptr<run_counters> counters)
     : stage_actor(config, context, fmt::format("trainer-{}", options.rank)),
-      options_(std::move(options)), checkpoints_(options_.checkpoints), policy_(std::move(what)),
+      options_(std::move(options)), checkpoints_(options_.checkpoints), learner_(std::move(what)),
       supervisor_(std::move(supervisor)), counters_(std::move(counters)) {}
 
 caf::behavior trainer::make_behavior() {
@@ -44,13 +44,14 @@ void trainer::load(const load_checkpoint &in) {
 
 status trainer::restore(std::uint64_t step) {
   if (step == 0) {
-    policy_->reset();
+    learner_->reset();
     return {};
   }
   const auto saved = read_checkpoint(checkpoints_, step);
   if (!saved)
     return tl::unexpected(saved.error());
-  if (auto loaded = policy_->load(saved->bytes(), step); !loaded)
+  if (auto loaded = learner_->load(saved->bytes(), checkpoint_folder(checkpoints_, step), step);
+      !loaded)
     return with_context(
         std::move(loaded).error(),
         fmt::format("checkpoint '{}'", checkpoint_path(checkpoints_, step).string()));
@@ -70,6 +71,10 @@ void trainer::begin(const begin_training &in) {
   ranks_ = std::move(*joined);
   if (options_.breaker)
     options_.breaker->watch(ranks_);
+  if (auto begun = learner_->begin(in.generation); !begun) {
+    fail_with(std::move(begun).error());
+    return;
+  }
   crash_point("trainer.join.done");
   counters_->waits->set(name(), "step", "its first step", "planner");
 }
@@ -143,7 +148,7 @@ result<component_totals> trainer::apply(const train_step &in) {
                                    static_cast<std::int64_t>(mine->ref_kl)};
   MILLRACE_TRY(ranks_->all_reduce({"token counts", in.step}, std::span(sums), reduction::sum));
   const component_totals totals{sums[0], sums[1], sums[2]};
-  MILLRACE_TRY(policy_->step({in.step, in.step_digest, totals, in.micro_batches}));
+  MILLRACE_TRY(learner_->step({in.step, in.step_digest, totals, in.micro_batches, *ranks_}));
   crash_point("trainer.step.applied");
   std::array<std::int64_t, 1> applied{1};
   MILLRACE_TRY(ranks_->all_reduce({"trained", in.step}, std::span(applied), reduction::sum));
@@ -196,7 +201,7 @@ bool trainer::try_save() {
 
 status trainer::save() {
   crash_point("trainer.checkpoint.begin");
-  const auto state = policy_->save();
+  const auto state = learner_->save(checkpoint_folder(checkpoints_, applied_));
   if (!state)
     return tl::unexpected(state.error());
   return save_checkpoint(checkpoints_, applied_, *state);

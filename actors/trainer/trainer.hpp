@@ -11,7 +11,7 @@
 #include "actors/interfaces.hpp"
 #include "actors/run_counters.hpp"
 #include "actors/trainer/checkpoint.hpp"
-#include "actors/trainer/policy.hpp"
+#include "actors/trainer/learner.hpp"
 #include "actors/trainer/tensors.hpp"
 #include "runtime/collective/breaker.hpp"
 #include "runtime/collective/collective.hpp"
@@ -41,7 +41,7 @@ struct save_again {
 };
 
 /// The trainer of one rank, on the host: turns micro batches into tensors, agrees with the other
-/// ranks on every step before and after it, and has the policy apply it and save itself. Thread:
+/// ranks on every step before and after it, and has the learner apply it and save itself. Thread:
 /// its own (spawned detached), because collectives block; it is the one actor that may.
 ///
 ///   new --load_checkpoint--> at rest --begin_training--> joined, one train_step after the other
@@ -51,7 +51,7 @@ struct save_again {
 class trainer : public stage_actor {
 public:
   trainer(caf::actor_config &config, const actor_context &context, trainer_options options,
-          std::unique_ptr<policy> what, peer supervisor, std::shared_ptr<run_counters> counters);
+          std::unique_ptr<learner> what, peer supervisor, std::shared_ptr<run_counters> counters);
 
   caf::behavior make_behavior() override;
   /// Lets go of the feeder, who holds this one.
@@ -77,12 +77,12 @@ private:
 
   const trainer_options options_;
   checkpoint_owner checkpoints_; ///< with the planner's folder
-  const std::unique_ptr<policy> policy_;
+  const std::unique_ptr<learner> learner_;
   peer supervisor_;
   peer feeder_; ///< of the same rank; none before its first message
   std::shared_ptr<run_counters> counters_;
   std::shared_ptr<collective> ranks_;
-  std::uint64_t applied_ = 0;   ///< the last step that the policy has applied
+  std::uint64_t applied_ = 0;   ///< the last step that the learner has applied
   std::uint64_t saved_ = 0;     ///< the last step of which there is a checkpoint
   bool save_due_ = false;       ///< of `applied_`; no step is applied before it
   std::uint64_t last_step_ = 0; ///< of the run, once it is known: it is saved in any case

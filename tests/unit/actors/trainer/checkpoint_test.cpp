@@ -231,6 +231,19 @@ BOOST_AUTO_TEST_CASE(what_an_interrupted_save_has_left_goes_too) {
   BOOST_TEST(fs::exists(folder / "notes"));
 }
 
+BOOST_AUTO_TEST_CASE(the_folder_of_a_checkpoint_goes_with_it) {
+  for (const std::uint64_t step : {2U, 4U}) {
+    save(owner(), step);
+    fs::create_directories(checkpoint_folder(owner(), step) / "deeper");
+    std::ofstream(checkpoint_folder(owner(), step) / "deeper/parameters") << "many";
+  }
+  fs::create_directories(checkpoint_folder(owner(1), 2));
+  BOOST_REQUIRE(remove_checkpoints_below(owner(), 4));
+  BOOST_TEST(!fs::exists(checkpoint_folder(owner(), 2)));
+  BOOST_TEST(fs::exists(checkpoint_folder(owner(1), 2)));
+  BOOST_TEST(fs::exists(checkpoint_folder(owner(), 4) / "deeper/parameters"));
+}
+
 BOOST_AUTO_TEST_CASE(with_no_checkpoints_there_is_nothing_to_remove) {
   BOOST_TEST(remove_checkpoints_below(owner(), 10).has_value());
 }

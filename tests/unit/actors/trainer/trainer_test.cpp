@@ -21,13 +21,17 @@ namespace {
 using namespace std::chrono_literals;
 
 /// A replay policy that a test can look into.
-class watched_policy final : public policy {
+class watched_policy final : public learner {
 public:
   explicit watched_policy(replay_policy &inner) : inner_(inner) {}
-  status step(const policy_step &in) override { return inner_.step(in); }
-  result<std::vector<std::byte>> save() const override { return inner_.save(); }
-  status load(std::span<const std::byte> saved, std::uint64_t step) override {
-    return inner_.load(saved, step);
+  status begin(std::uint64_t generation) override { return inner_.begin(generation); }
+  status step(const learner_step &in) override { return inner_.step(in); }
+  result<std::vector<std::byte>> save(const std::filesystem::path &folder) override {
+    return inner_.save(folder);
+  }
+  status load(std::span<const std::byte> saved, const std::filesystem::path &folder,
+              std::uint64_t step) override {
+    return inner_.load(saved, folder, step);
   }
   void reset() override { inner_.reset(); }
 
@@ -162,7 +166,7 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_that_is_not_there_ends_the_run_with_its_name) 
 }
 
 BOOST_AUTO_TEST_CASE(a_checkpoint_that_its_policy_refuses_ends_the_run_with_its_name) {
-  BOOST_REQUIRE(save_checkpoint(options.checkpoints, 10, replay_policy().save().value()));
+  BOOST_REQUIRE(save_checkpoint(options.checkpoints, 10, replay_policy().save({}).value()));
   load(10);
   const auto why = failure();
   BOOST_TEST((why.code == errc::conflict));

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "actors/trainer/policy.hpp"
+#include "actors/trainer/learner.hpp"
 
 #include "actors/trainer/replay_policy.hpp"
 
 namespace millrace {
 
-result<std::unique_ptr<policy>> make_policy(std::string_view name) {
+result<std::unique_ptr<learner>> make_learner(std::string_view name) {
   if (name == replay_policy::name)
     return std::make_unique<replay_policy>();
   return fail(errc::bad_config, "trainer.policy: there is no '{}'; there is: {}", name,
