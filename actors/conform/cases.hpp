@@ -9,13 +9,12 @@ namespace millrace {
 
 /// What became of one golden case.
 struct case_outcome {
-  enum class kind { passed, failed, skipped };
+  enum class kind { passed, failed };
   kind verdict = kind::passed;
-  std::string why; ///< what differs, or why it was skipped; empty if it passed
+  std::string why; ///< what differs; empty if it passed
 
   static case_outcome pass() { return {}; }
   static case_outcome fail(std::string why) { return {kind::failed, std::move(why)}; }
-  static case_outcome skip(std::string why) { return {kind::skipped, std::move(why)}; }
 };
 
 /// One golden case, a whole file of its folder, run through the product's own functions. What a
@@ -25,5 +24,6 @@ case_outcome run_packing_case(const json::value &test);
 case_outcome run_partition_case(const json::value &test);
 case_outcome run_graph_case(const json::value &test);
 case_outcome run_scoring_case(const json::value &test);
+case_outcome run_loss_case(const json::value &test); ///< or a token export
 
 } // namespace millrace

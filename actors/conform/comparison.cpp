@@ -7,11 +7,10 @@ namespace millrace {
 
 namespace {
 
-bool close(double got, double want, std::optional<double> scale) {
+bool close(double got, double want, std::optional<double> scale, double relative) {
   if (!scale)
     return got == want;
-  constexpr double tolerance = 1e-6;
-  return std::abs(got - want) <= tolerance * std::max(std::abs(want), *scale);
+  return std::abs(got - want) <= relative * std::max(std::abs(want), *scale);
 }
 
 } // namespace
@@ -82,11 +81,12 @@ void comparison::text(const json::value &want, std::string_view got) {
     differs(want, fmt::format("'{}', expected '{}'", got, value ? *value : "another"));
 }
 
-void comparison::number(const json::value &want, double got, std::optional<double> scale) {
+void comparison::number(const json::value &want, double got, std::optional<double> scale,
+                        double relative) {
   const auto value = want.as<double>();
   if (!value)
     return differs(want, value.error().message);
-  if (!close(got, *value, scale))
+  if (!close(got, *value, scale, relative))
     differs(want, fmt::format("{}, expected {}", got, *value));
 }
 

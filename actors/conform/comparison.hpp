@@ -31,8 +31,9 @@ public:
   void integers(const json::value &want, std::span<const std::int64_t> got);
   void booleans(const json::value &want, std::span<const std::uint8_t> got);
   void text(const json::value &want, std::string_view got);
-  /// @param scale nothing: exact; otherwise within 1e-6 * max(abs(want), scale).
-  void number(const json::value &want, double got, std::optional<double> scale = std::nullopt);
+  /// @param scale nothing: exact; otherwise within relative * max(abs(want), scale).
+  void number(const json::value &want, double got, std::optional<double> scale = std::nullopt,
+              double relative = 1e-6);
   void numbers(const json::value &want, std::span<const float> got,
                std::optional<double> scale = std::nullopt);
 

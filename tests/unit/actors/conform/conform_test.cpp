@@ -48,14 +48,6 @@ BOOST_FIXTURE_TEST_CASE(the_last_line_counts_passed_and_failed, scratch) {
              "FAILED partition/b: entries[0].expected[0][0]: 1, expected 0\n1 passed, 1 failed\n");
 }
 
-BOOST_FIXTURE_TEST_CASE(skipped_is_named_and_neither_passed_nor_failed, scratch) {
-  write("loss/l.json", "{}");
-  const auto sum = run();
-  BOOST_TEST(sum.skipped == 1U);
-  BOOST_TEST(out.str().find("skipped loss/l: ") != std::string::npos);
-  BOOST_TEST(out.str().ends_with("\n0 passed, 0 failed\n"));
-}
-
 BOOST_FIXTURE_TEST_CASE(a_file_that_is_not_json_fails_and_the_rest_runs, scratch) {
   write("partition/a.json", "{");
   write("partition/b.json", good);
