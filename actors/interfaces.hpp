@@ -19,6 +19,7 @@
 #include "actors/packer/micro_batch.hpp"
 #include "actors/peer.hpp"
 #include "actors/planner/ledger.hpp"
+#include "actors/trainer/component_totals.hpp"
 #include "actors/trainer/micro_batch_digest.hpp"
 #include "runtime/caf.hpp"
 #include "runtime/digest.hpp"
@@ -366,6 +367,7 @@ struct commit_step {
   std::uint64_t step;
   digest128 step_digest;
   planner_claim claim = {}; ///< as in all that a planner tells ranks: of a lower one it is late
+  std::vector<staleness_count> staleness{}; ///< of the episodes in it, ascending
 };
 
 /// From a feeder to the trainer of its rank: a committed step. Steps come in order.
@@ -373,6 +375,8 @@ struct train_step {
   std::uint64_t step;
   digest128 step_digest;
   std::vector<micro_batch> micro_batches;
+  component_totals mine{};                  ///< of this rank's micro batches
+  std::vector<staleness_count> staleness{}; ///< as in commit_step
 };
 
 /// From a feeder to the planner, and from there to every feeder, control: what a rank tells all
@@ -380,13 +384,6 @@ struct train_step {
 struct rank_notice {
   std::string key;
   std::string value;
-};
-
-/// Tokens of one step that each loss component trains, over all ranks.
-struct component_totals {
-  std::int64_t rl = 0;
-  std::int64_t ce = 0;
-  std::int64_t ref_kl = 0;
 };
 
 /// From a trainer to its feeder, and from there to the planner: the step is applied on all ranks.

@@ -11,6 +11,8 @@
 #include "actors/reader/env_reader.hpp"
 #include "actors/scorer/scorer.hpp"
 #include "actors/trainer/feeder.hpp"
+#include "actors/trainer/policies.hpp"
+#include "actors/trainer/policy_learner.hpp"
 #include "actors/trainer/trainer.hpp"
 #include "runtime/log.hpp"
 
@@ -50,12 +52,17 @@ public:
   }
 
   status spawn_trainer(const actor_spec &spec) {
-    auto what = make_learner(config_.trainer.policy);
+    auto what = make_policy(config_.trainer, {.rank = spec.number,
+                                              .ranks = config_.plan.ranks,
+                                              .vocab_size = config_.vocab_size,
+                                              .board = parts_.board});
     if (!what)
       return tl::unexpected(std::move(what).error());
+    auto learns = std::make_unique<policy_learner>(options_of_learner(spec.number),
+                                                   std::move(*what), parts_.counters);
     const auto trains =
         system_.spawn<trainer, caf::detached>(parts_.context, options_of_trainer(spec.number),
-                                              std::move(*what), supervisor_, parts_.counters);
+                                              std::move(learns), supervisor_, parts_.counters);
     const auto feeds =
         system_.spawn<feeder>(parts_.context,
                               feeder_options{.rank = spec.number,
@@ -106,9 +113,9 @@ public:
   }
 
   status spawn_reader(const actor_spec &spec) {
-    auto file = recording_reader::open(parts_.recording);
-    if (!file)
-      return tl::unexpected(std::move(file).error());
+    auto source = open_source();
+    if (!source)
+      return tl::unexpected(std::move(source).error());
     env_reader_options options;
     options.index = spec.number;
     options.count = config_.instances.env_readers;
@@ -125,7 +132,7 @@ public:
       options.demands.by_env.emplace(name, demands_of(env));
     }
     add("env-reader", role::env_reader, spec.name,
-        system_.spawn<env_reader>(parts_.context, std::move(options), std::move(*file),
+        system_.spawn<env_reader>(parts_.context, std::move(options), std::move(*source),
                                   env_reader_peers{{}, planner_, supervisor_}, parts_.counters,
                                   parts_.refused));
     return {};
@@ -142,10 +149,24 @@ public:
   }
 
 private:
+  result<std::unique_ptr<record_source>> open_source() const {
+    if (const auto &live = config_.source; live.is_live())
+      return bigram_env::make({.run = config_.id,
+                               .seed = live.seed,
+                               .vocab_size = config_.vocab_size,
+                               .group_size = config_.env(bigram_env_name).group_size,
+                               .temperature = config_.env(bigram_env_name).temperature,
+                               .record = live.record},
+                              parts_.board, parts_.live, parts_.counters->memory);
+    auto file = recording_reader::open(parts_.recording);
+    if (!file)
+      return tl::unexpected(std::move(file).error());
+    return std::make_unique<recording_source>(std::move(*file));
+  }
+
   trainer_options options_of_trainer(std::uint32_t rank) const {
     return {.rank = rank,
             .join = parts_.join(rank),
-            .dump = parts_.dump,
             .checkpoints = {.folder = parts_.state / "checkpoints",
                             .run = config_.id,
                             .policy = config_.trainer.policy,
@@ -155,6 +176,19 @@ private:
             .checkpoint_every = config_.trainer.checkpoint_every,
             .restarts = config_.recovery.wait_s > 0,
             .breaker = parts_.breaker};
+  }
+
+  policy_learner_options options_of_learner(std::uint32_t rank) const {
+    auto metrics = config_.trainer.metrics;
+    if (metrics.empty() && !config_.state.empty())
+      metrics = parts_.state / "metrics.jsonl";
+    return {.run = config_.id,
+            .rank = rank,
+            .loss = config_.trainer.loss,
+            .metrics = std::move(metrics),
+            .exports = parts_.exports,
+            .dump = parts_.dump,
+            .sync = config_.recovery.sync ? file_sync::on : file_sync::off};
   }
 
   actor_stage &stage(std::string_view name) {

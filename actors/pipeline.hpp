@@ -10,6 +10,7 @@
 
 #include "actors/interfaces.hpp"
 #include "actors/planner/run_log.hpp"
+#include "actors/reader/bigram_env.hpp"
 #include "actors/reader/quarantine.hpp"
 #include "actors/run_config.hpp"
 #include "actors/run_counters.hpp"
@@ -32,7 +33,8 @@ struct pipeline_parts {
   std::shared_ptr<const run_config> config;
   std::filesystem::path recording;
   std::uint64_t max_steps = 0;
-  std::filesystem::path dump;
+  std::filesystem::path dump;    ///< folder for tensors and parameters; empty: none
+  std::filesystem::path exports; ///< folder for annotated tokens; empty: none
   actor_context context;
   std::shared_ptr<run_counters> counters;
   std::shared_ptr<quarantine> refused;
@@ -44,6 +46,9 @@ struct pipeline_parts {
   /// Ends the waits of trainers for each other.
   std::shared_ptr<collective_breaker> breaker;
   std::unique_ptr<run_log> log; ///< where the planner is; it takes it
+  /// Of a live environment: what its policy shows, and what it has made. Null without one.
+  std::shared_ptr<bigram_board> board;
+  std::shared_ptr<live_tally> live;
 };
 
 /// The actors of one stage of the data path.

@@ -48,14 +48,16 @@ constexpr std::chrono::seconds flush_deadline{5};
 
 /// A source's name, for who does not read it.
 std::filesystem::path name_of(const source_config &source) {
+  if (source.is_live())
+    return fmt::format("environment {}", bigram_env_name);
   return source.path.empty() ? std::filesystem::path("preset " + source.preset) : source.path;
 }
 
 /// The recording to read: the one that the config names, or a preset made for this run.
 result<std::filesystem::path> recording_of(const source_config &source, const state_folder &state,
                                            std::ostream &out) {
-  if (!source.path.empty())
-    return source.path;
+  if (!source.path.empty() || source.is_live())
+    return name_of(source);
   auto path = state.path() / (source.preset + ".mrec");
   // A run that goes on reads what it began with; another preset, scale or seed is refused.
   if (std::filesystem::exists(path))
@@ -91,9 +93,14 @@ void end_actors(caf::scoped_actor &self, const pipeline &actors, collective_brea
 }
 
 /// What the readers of this process found, with a count of the recording that the pipeline did not
-/// make: its closing index, if it was reached without damage; else all of it is counted.
-status complete_sources(std::vector<source_report> &sources,
+/// make: what a live environment has made, or a recording's closing index, if it was reached
+/// without damage; else all of it is counted.
+status complete_sources(std::vector<source_report> &sources, const live_tally *live,
                         const std::filesystem::path &recording) {
+  if (live != nullptr) {
+    sources.push_back({0, std::make_shared<recording_counts>(live->counts()), {}, false});
+    return {};
+  }
   for (const auto &source : sources)
     if (source.counts && source.damage.empty())
       return {};
@@ -109,9 +116,10 @@ status complete_sources(std::vector<source_report> &sources,
 run_identity identity_of(const run_config &config, const process_options &process) {
   const auto &source = config.source;
   return {config.id,
-          source.path.empty() ? fmt::format("preset {}, scale {}, seed {}", source.preset,
-                                            source.scale, source.seed)
-                              : source.path.string(),
+          source.is_live() ? fmt::format("environment {}, seed {}", bigram_env_name, source.seed)
+          : source.path.empty() ? fmt::format("preset {}, scale {}, seed {}", source.preset,
+                                              source.scale, source.seed)
+                                : source.path.string(),
           process.program,
           process.config_digest,
           config.plan.ranks,
@@ -134,12 +142,12 @@ void hold_the_rest(run_summary &summary) {
 }
 
 /// Two runs in one folder would look like one.
-status check_dump_folder(const std::filesystem::path &dump) {
-  std::error_code ignored; // a folder that is not there is fine; dump() reports what cannot be made
-  for (const auto &entry : std::filesystem::directory_iterator(dump, ignored))
+status check_step_folder(const std::filesystem::path &folder) {
+  std::error_code ignored; // a folder that is not there is fine; who writes reports the rest
+  for (const auto &entry : std::filesystem::directory_iterator(folder, ignored))
     if (entry.path().filename().string().starts_with("step-"))
       return fail(errc::bad_argument, "{} holds the steps of another run: name a new folder",
-                  dump.string());
+                  folder.string());
   return {};
 }
 
@@ -244,6 +252,16 @@ result<process_parts> prepare(const run_config &config, const process_options &p
   }
   stages.max_steps = options.max_steps;
   stages.dump = options.dump;
+  stages.exports = options.exports;
+  if (config.source.is_live()) {
+    if (parts.reads() != holds(process.actors, role::trainer))
+      return fail(errc::bad_argument,
+                  "source.env = \"{}\" samples in the process of the trainer: "
+                  "start all roles in one, with `millrace run`",
+                  bigram_env_name);
+    stages.board = std::make_shared<bigram_board>();
+    stages.live = std::make_shared<live_tally>();
+  }
   stages.counters = std::make_shared<run_counters>();
   stages.breaker = std::make_shared<collective_breaker>();
   stages.refused = std::make_shared<quarantine>(
@@ -439,7 +457,9 @@ status run_with(caf::actor_system &system, signal_guard &signals,
             watch(parts, office->endpoint(), directory_key, heard));
   end_actors(self, stages, *parts.stages.breaker, heard, out);
   if (parts.reads() && !heard.failure)
-    if (auto counted = complete_sources(heard.sources, parts.stages.recording); !counted)
+    if (auto counted =
+            complete_sources(heard.sources, parts.stages.live.get(), parts.stages.recording);
+        !counted)
       heard.fail_with(std::move(counted).error());
   if (parts.plans && !parts.process.alone && !heard.wants_restart())
     if (auto ended = leads.end_others(clock::now() + shutdown_deadline); !ended)
@@ -516,8 +536,9 @@ run_summary summarise(const process_parts &parts, const run_state &heard, const 
 result<std::optional<run_summary>> run_process(const run_config &config,
                                                const process_options &process,
                                                const run_options &options, std::ostream &out) {
-  if (!options.dump.empty())
-    MILLRACE_TRY(check_dump_folder(options.dump));
+  for (const auto &folder : {options.dump, options.exports})
+    if (!folder.empty())
+      MILLRACE_TRY(check_step_folder(folder));
   auto state = state_folder::open(config.state);
   if (!state)
     return tl::unexpected(std::move(state).error());

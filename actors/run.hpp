@@ -18,7 +18,8 @@ namespace millrace {
 /// What one start of a run is told beside its config.
 struct run_options {
   std::uint64_t max_steps = 0;     ///< stop after so many steps; 0: when data ends
-  std::filesystem::path dump;      ///< folder for the tensors of every micro batch; empty: none
+  std::filesystem::path dump;      ///< folder for tensors and parameters; empty: none
+  std::filesystem::path exports;   ///< folder for annotated tokens; empty: none
   bool allow_damage = false;       ///< damage in the recording is no failure
   std::uint64_t schedule_seed = 0; ///< not 0: perturb the order of events, for tests
 };

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "actors/run_config.hpp"
 
+#include "actors/trainer/bigram_policy.hpp"
+
 namespace millrace {
 
 const env_config &run_config::env(std::string_view name) const {
@@ -14,6 +16,33 @@ step_keep run_config::keep() const noexcept {
   return trainer.checkpoint_every == 0 ? step_keep::trained : step_keep::durable;
 }
 
+namespace {
+
+/// Rules for a source that samples from the trainer while it trains.
+void check_live_source(const run_config &config, std::vector<error> &errors) {
+  if (!config.source.is_live())
+    return;
+  const auto refuse = [&](std::string why) {
+    errors.push_back({errc::bad_config, "source.env: " + std::move(why)});
+  };
+  if (config.trainer.policy != bigram_policy::name)
+    refuse(
+        fmt::format("it samples from policy '{}': set trainer.policy to it", bigram_policy::name));
+  if (config.source.version == "fresh")
+    refuse("its episodes say with which version they were sampled: set source.version to recorded");
+  if (config.deterministic)
+    refuse("what it samples depends on when: set deterministic to false");
+  if (config.instances.env_readers != 1)
+    refuse("one reader has it: set env_reader.instances to 1");
+  if (config.env(bigram_env_name).group_size == 0)
+    refuse(fmt::format("set env.{}.group_size: episodes of a group", bigram_env_name));
+  if (!config.state.empty() && !config.recovery.journal)
+    refuse("what it sampled cannot be had twice, and a run in a state folder can go on: set "
+           "assembler.journal to true, or no state");
+}
+
+} // namespace
+
 std::vector<error> run_config::validate() const {
   std::vector<error> errors;
   auto take = [&errors](const std::vector<error> &part) {
@@ -23,7 +52,7 @@ std::vector<error> run_config::validate() const {
   take(batch.validate());
   take(plan.validate());
   take(link.validate());
-  take(trainer.validate());
+  take(trainer.validate(vocab_size));
   const auto take_env = [&](const env_config &env, const std::string &section,
                             const env_config &base) {
     take(env.validate(section, base));
@@ -49,6 +78,7 @@ std::vector<error> run_config::validate() const {
                       fmt::format("planner.max_staleness = {}: with source.version = \"fresh\" no "
                                   "episode is ever old; set source.version to recorded or offset N",
                                   *planner.max_staleness)});
+  check_live_source(*this, errors);
   if (recovery.journal && state.empty())
     errors.push_back({errc::bad_config, "assembler.journal: a journal is kept in the state folder: "
                                         "name one with state"});

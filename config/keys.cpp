@@ -25,6 +25,8 @@ constexpr std::array<std::string_view, 2> last_batches{"ship", "hold"};
 constexpr std::array<std::string_view, 3> keeps{"auto", "durable", "trained"};
 constexpr std::array<std::string_view, 4> action_losses{"auto", "rl", "ce", "ref_kl"};
 constexpr std::array<std::string_view, 3> samplers{"any", "live", "frozen"};
+constexpr std::array<std::string_view, 2> live_envs{"none", "bigram"};
+constexpr std::array<std::string_view, 2> rl_kinds{"default", "ipo"};
 constexpr std::array<std::string_view, 2> aggregations{"mean", "prompt"};
 constexpr std::array<std::string_view, 2> scorings{"survivors", "unit"};
 constexpr std::array<std::string_view, 3> filter_actions{"off", "count", "drop"};
@@ -56,6 +58,11 @@ constexpr std::array run_table{
             "Recording (.mrec) to read. Wins over source.preset."),
     run_key("source.preset", MILLRACE_MEMBER(source.preset), text_type{0, 64}, "",
             "Synthetic recording that the run makes for itself, as `millrace synth` does."),
+    run_key("source.env", MILLRACE_MEMBER(source.env), choice_type{live_envs, {}}, "",
+            "Live environment in the process of the trainer: bigram, which policy bigram samples "
+            "from. It has no end; --steps ends the run. Wins over source.path."),
+    run_key("source.record", MILLRACE_MEMBER(source.record), text_type{0, longest_path}, "path",
+            "Of a live environment: a recording of all its episodes, there when the run is over."),
     run_key("source.seed", MILLRACE_MEMBER(source.seed), integer_type{0, INT64_MAX}, "",
             "Seed of the preset: another one gives other tokens and rewards."),
     run_key("source.scale", MILLRACE_MEMBER(source.scale), number_type{1e-6, 1000}, "",
@@ -82,8 +89,34 @@ constexpr std::array run_table{
     run_key("trainer.timeout", MILLRACE_MEMBER(trainer.timeout_s), number_type{1, 86'400}, "s",
             "How long ranks wait for each other before they give up. Less: a rank that hangs is "
             "noticed sooner; one that only stalls ends the run."),
-    run_key("trainer.policy", MILLRACE_MEMBER(trainer.policy), text_type{1, 64}, "",
-            "What is trained: replay computes no gradient, and counts what it was given."),
+    run_key("trainer.policy", MILLRACE_MEMBER(trainer.policy), text_type{1, longest_path}, "",
+            "What is trained: replay (nothing: the data path alone), bigram (a table of logits, by "
+            "SGD), or the path of a shared library with a slash in it (docs/policies.md)."),
+    run_key("trainer.policy_options", MILLRACE_MEMBER(trainer.policy_options),
+            text_type{0, longest_path}, "", "Text for a policy in a shared library."),
+    run_key("trainer.learning_rate", MILLRACE_MEMBER(trainer.learning_rate), number_type{0, 1e6},
+            "", "Of policy bigram. Larger: it learns in fewer steps, until it overshoots."),
+    run_key("trainer.metrics", MILLRACE_MEMBER(trainer.metrics), text_type{0, longest_path}, "path",
+            "File to which rank 0 adds a line of JSON for each step. Empty: metrics.jsonl in the "
+            "state folder, if one is named."),
+    run_key("loss.type", MILLRACE_MEMBER(trainer.loss.rl), choice_type{rl_kinds, {}}, "",
+            "Term of the rl component: which tokens it lets go (docs/losses.md)."),
+    run_key("loss.dppo_mask_low", MILLRACE_MEMBER(trainer.loss.dppo_mask_low), number_type{0, 1},
+            "probability",
+            "default: how far the probability of a token without a positive advantage may have "
+            "fallen. Less: fewer tokens train, the policy stays nearer to what sampled."),
+    run_key("loss.dppo_mask_high", MILLRACE_MEMBER(trainer.loss.dppo_mask_high), number_type{0, 1},
+            "probability",
+            "The same for how far that of one with a positive advantage may have "
+            "risen."),
+    run_key("loss.ipo_threshold", MILLRACE_MEMBER(trainer.loss.ipo_threshold), number_type{0, 1},
+            "probability", "ipo: how far a probability may have moved, either way."),
+    run_key("loss.adv_tau", MILLRACE_MEMBER(trainer.loss.adv_tau), number_type{0, 1e6}, "",
+            "Factor of advantages. Larger: they count more against loss.kl_tau."),
+    run_key(
+        "loss.kl_tau", MILLRACE_MEMBER(trainer.loss.kl_tau), number_type{0, 1e6}, "",
+        "Factor of the squared log ratio, on all tokens of rl. Larger: the policy is held nearer "
+        "to what sampled."),
     run_key("trainer.checkpoint_every", MILLRACE_MEMBER(trainer.checkpoint_every),
             integer_type{0, 1'000'000'000}, "steps",
             "Steps between checkpoints; 0: none. More often: a trainer that restarts has less to "

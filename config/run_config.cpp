@@ -26,9 +26,11 @@ constexpr std::string_view env_default_section = "env_default";
 /// Keys that may differ between the processes of a run: what a host has, how it is reached, and how
 /// many of a stage are there, which changes while the run goes on. The costs that a model's config
 /// gives are shared, wherever it lies.
-constexpr std::array<std::string_view, 14> own_keys{"state",
+constexpr std::array<std::string_view, 16> own_keys{"state",
                                                     "source.path",
                                                     "cost.model",
+                                                    "source.record",
+                                                    "trainer.metrics",
                                                     "assembler.instances",
                                                     "scorer.instances",
                                                     "packer.instances",

@@ -140,6 +140,7 @@ int actor_command(const actor_request &request) {
   run_options options;
   options.max_steps = request.steps;
   options.dump = request.dump;
+  options.exports = request.exports;
   options.allow_damage = request.allow_damage;
   const auto summary = run_process(*config, process, options, std::cout);
   if (!summary)

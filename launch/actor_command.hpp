@@ -19,6 +19,7 @@ struct actor_request {
   std::uint64_t steps = 0;             ///< 0: until data ends; with the planner
   std::filesystem::path json;          ///< with the planner
   std::filesystem::path dump;          ///< with trainers
+  std::filesystem::path exports;       ///< with trainers
   bool allow_damage = false;           ///< with the planner
   std::filesystem::path endpoint_file; ///< gets the endpoint of this process
 };

@@ -142,7 +142,10 @@ private:
     actor_cli_->add_option("--json", actor_.json,
                            "Write the run's summary for programs; with the planner");
     actor_cli_->add_option("--dump", actor_.dump,
-                           "Write the tensors of every micro batch below it; with trainers");
+                           "Write the tensors of every micro batch below it, and parameters; with "
+                           "trainers");
+    actor_cli_->add_option("--export", actor_.exports,
+                           "Write annotated tokens below it, as JSON lines; with trainers");
     actor_cli_->add_flag("--allow-damage", actor_.allow_damage,
                          "Exit 0 even if bytes are damaged; with the planner");
     actor_cli_->add_option("--endpoint-file", actor_.endpoint_file,
@@ -155,7 +158,10 @@ private:
     add_config_options(*run_cli_, run_.config, run_.sets);
     run_cli_->add_option("--steps", run_.steps, "Stop after so many steps")->check(whole_number);
     run_cli_->add_option("--json", run_.json, "Write a summary for programs");
-    run_cli_->add_option("--dump", run_.dump, "Write the tensors of every micro batch below it");
+    run_cli_->add_option("--dump", run_.dump,
+                         "Write the tensors of every micro batch below it, and parameters");
+    run_cli_->add_option("--export", run_.exports,
+                         "Write annotated tokens below it, as JSON lines");
     run_cli_->add_flag("--allow-damage", run_.allow_damage, "Exit 0 even if bytes are damaged");
     run_cli_
         ->add_option("--schedule-seed", run_.schedule_seed,

@@ -27,6 +27,7 @@ int run_command(const run_request &request) {
   run_options options;
   options.max_steps = request.steps;
   options.dump = request.dump;
+  options.exports = request.exports;
   options.allow_damage = request.allow_damage;
   options.schedule_seed = request.schedule_seed;
   auto process = whole_run(*config);

@@ -14,6 +14,7 @@ struct run_request {
   std::uint64_t steps = 0;       ///< 0: until data ends
   std::filesystem::path json;    ///< empty: no summary file
   std::filesystem::path dump;    ///< empty: no tensors
+  std::filesystem::path exports; ///< empty: no tokens
   bool allow_damage = false;
   std::uint64_t schedule_seed = 0; ///< not 0: perturb the order of events
 };

@@ -194,6 +194,7 @@ void visit(vector_audit &a, const wire::MicroBatch &root) {
   a.structs(root.origins());
   visit(a, root.kept_counts());
   visit(a, root.kept_ids());
+  a.scalars(root.rewards());
 }
 
 void visit(vector_audit &a, const wire::GroupSize &root) { visit(a, root.key()); }

@@ -245,8 +245,12 @@ result<step_staged> read(parcel_reader &in, const wire::StepStaged &table) {
 result<commit_step> read(parcel_reader &in, const wire::CommitStep &table) {
   in.expect_parts(0);
   const auto *digest = in.required(table.step_digest(), "step_digest");
-  return in.done(commit_step{table.step(), digest == nullptr ? digest128{} : digest_of(*digest),
-                             in.claim(table.claim())});
+  return in.done(commit_step{
+      table.step(), digest == nullptr ? digest128{} : digest_of(*digest), in.claim(table.claim()),
+      in.list<staleness_count>(table.staleness(), "staleness", limits::list_entries,
+                               [](const wire::StalenessCount *row) {
+                                 return staleness_count{row->staleness(), row->episodes()};
+                               })});
 }
 
 result<rank_notice> read(parcel_reader &in, const wire::RankNotice &table) {

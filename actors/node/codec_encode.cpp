@@ -235,7 +235,12 @@ auto write(writer &out, const step_staged &in) {
 auto write(writer &out, const commit_step &in) {
   const auto digest = digest_of(in.step_digest);
   const auto claim = claim_of(out, in.claim);
-  return wire::CreateCommitStep(out.builder, in.step, &digest, claim);
+  std::vector<wire::StalenessCount> rows;
+  rows.reserve(in.staleness.size());
+  for (const auto &row : in.staleness)
+    rows.emplace_back(row.staleness, row.episodes);
+  const auto staleness = out.builder.CreateVectorOfStructs(rows);
+  return wire::CreateCommitStep(out.builder, in.step, &digest, claim, staleness);
 }
 
 auto write(writer &out, const rank_notice &in) {

@@ -113,6 +113,9 @@ result<sample_source> read_piece(bin_sources &out, const wire::Piece &piece,
   source.env = text_of(group.annotations->key()->env());
   source.origin =
       wire::Origin(group.annotations->ordinal(), piece.episode(), piece.trace(), piece.branch(), 0);
+  if (const auto *traces = episode->second.finish().traces();
+      traces != nullptr && piece.trace() < traces->size())
+    source.reward = static_cast<float>(traces->Get(piece.trace())->reward());
   return source;
 }
 

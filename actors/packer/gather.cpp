@@ -110,7 +110,8 @@ std::size_t size_of_body(const bin_layout &layout) {
   for (std::size_t i = 0; i < stream_count; ++i)
     if (has_stream(layout, i))
       size += 64 + 2 * vector + sequences + floats_of(layout, i) * sizeof(float);
-  size += sequences * (2 * sizeof(std::uint32_t) + sizeof(wire::Origin)) + 3 * vector;
+  size +=
+      sequences * (2 * sizeof(std::uint32_t) + sizeof(float) + sizeof(wire::Origin)) + 4 * vector;
   for (auto name : layout.env_names)
     size += 2 * vector + name.size();
   if (layout.kept_tokens)
@@ -233,7 +234,8 @@ public:
         envs_, env_names_, plan_.padding, stream(stream_id::logprobs),
         stream(stream_id::temperatures), stream(stream_id::advantages),
         stream(stream_id::ref_logprobs), stream(stream_id::rl), stream(stream_id::ce),
-        stream(stream_id::ref_kl), type_ids_, experts_, images_, origins_, kept_counts_, kept_ids_);
+        stream(stream_id::ref_kl), type_ids_, experts_, images_, origins_, kept_counts_, kept_ids_,
+        rewards_);
     parts_.front() = std::move(builder_).finish(root);
     return std::move(parts_);
   }
@@ -272,6 +274,10 @@ private:
                            static_cast<std::uint32_t>(source.path->tokens - source.tokens));
     }
     origins_ = builder_->CreateVectorOfStructs(origins);
+    auto [rewards_at, rewards] = uninitialised<float>(layout_.sequences.size());
+    rewards_ = rewards_at;
+    for (const auto &sequence : layout_.sequences)
+      *rewards++ = sequence.source->reward;
     envs_ = builder_->CreateVector(layout_.sequence_envs);
     std::vector<Offset<flatbuffers::String>> names;
     for (auto name : layout_.env_names)
@@ -335,6 +341,7 @@ private:
   Offset<Vector<std::uint32_t>> envs_;
   Offset<Vector<Offset<flatbuffers::String>>> env_names_;
   Offset<Vector<const wire::Origin *>> origins_;
+  Offset<Vector<float>> rewards_;
   Offset<wire::Array> experts_;
   Offset<wire::Array> kept_counts_;
   Offset<wire::Array> kept_ids_;

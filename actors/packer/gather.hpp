@@ -36,6 +36,7 @@ struct sample_source {
   float temperature = 1; ///< of every token
   std::string_view env{};
   wire::Origin origin{}; ///< for reports; its `cut` is filled in by gather()
+  float reward = 0;      ///< of the trace, for reports
 };
 
 /// One micro batch to be made. Samples are joined in this order.

@@ -97,6 +97,8 @@ status micro_batch::check_sequences(const micro_batch_limits &accepted) {
   for (auto env : envs)
     if (env >= names)
       return fail(errc::bad_value, "sequence_envs holds {} for {} names", env, names);
+  if (!rewards().empty())
+    MILLRACE_TRY(check_length("rewards", rewards().size(), lengths.size(), "sequences"));
   return check_length("origins", origins().size(), lengths.size(), "sequences");
 }
 

@@ -61,6 +61,8 @@ public:
   /// Precondition: sequence < sequences().
   std::string_view env_name(std::size_t sequence) const noexcept;
   std::span<const wire::Origin> origins() const noexcept { return span_of(body_->origins()); }
+  /// [S], of the trace that each sequence came from, for reports; empty: nobody said it.
+  std::span<const float> rewards() const noexcept { return span_of(body_->rewards()); }
 
   stream_view inference_logprobs() const noexcept { return view(*body_->inference_logprobs()); }
   stream_view temperatures() const noexcept { return view(*body_->temperatures()); }

@@ -201,7 +201,8 @@ void planner::commit_again(std::uint32_t rank) {
     if (step.staged_again.erase(rank) == 0)
       return;
     step.lacking.erase(rank);
-    tell(ranks_.feeder(rank), commit_step{number, log.digest(number), claim()});
+    tell(ranks_.feeder(rank),
+         commit_step{number, log.digest(number), claim(), log.report(number).staleness});
     crash_point("planner.again.sent");
     if (!step.lacking.empty())
       continue;
@@ -249,7 +250,7 @@ bool planner::commit(std::uint64_t number, live_step &step) {
   crash_point("planner.commit.synced");
   step.committed = true;
   for (const auto &feeder : ranks_.feeders()) {
-    tell(feeder, commit_step{number, step.report.digest, claim()});
+    tell(feeder, commit_step{number, step.report.digest, claim(), step.report.staleness});
     crash_point("planner.commit.sent");
   }
   std::vector<group_ref> groups;

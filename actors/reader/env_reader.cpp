@@ -48,15 +48,23 @@ std::optional<body<wire::EpisodeFrame>> first_frame(const record &what) {
 } // namespace
 
 env_reader::env_reader(caf::actor_config &config, const actor_context &context,
-                       env_reader_options options, recording_reader file, env_reader_peers peers,
-                       std::shared_ptr<run_counters> counters, std::shared_ptr<quarantine> refused)
+                       env_reader_options options, std::unique_ptr<record_source> source,
+                       env_reader_peers peers, std::shared_ptr<run_counters> counters,
+                       std::shared_ptr<quarantine> refused)
     : stage_actor(config, context, fmt::format("env-reader-{}", options.index)),
-      options_(std::move(options)), file_(std::move(file)), peers_(std::move(peers)),
+      options_(std::move(options)), source_(std::move(source)), peers_(std::move(peers)),
       counters_(std::move(counters)), refused_(std::move(refused)),
-      groups_(file_.source(), options_.sizes) {
+      groups_(source_->source(), options_.sizes) {
   for (const auto &one : peers_.assemblers)
     assemblers_.push_back({one});
-  counters_->mapped += file_.bytes();
+  counters_->mapped += source_->mapped_bytes();
+}
+
+void env_reader::on_exit() {
+  if (const auto closed = source_->close(); !closed)
+    log::error("{}: {}", name(), closed.error().message);
+  groups_ = group_table({}, {});
+  assemblers_.clear();
 }
 
 caf::behavior env_reader::make_behavior() {
@@ -259,8 +267,10 @@ void env_reader::read(const read_more &) {
 }
 
 env_reader::step env_reader::read_one() {
+  if (!held_ && source_->begins_group() && !may_begin_next())
+    return step::blocked;
   const stage_meter::timer timer(counters_->stages.decode);
-  auto what = held_ ? std::exchange(held_, std::nullopt) : file_.next();
+  auto what = held_ ? std::exchange(held_, std::nullopt) : source_->next();
   if (!what)
     return step::finished;
   switch (what->kind) {
@@ -290,11 +300,8 @@ void env_reader::end_of_data() {
       ++counters_->groups;
       pass_on(*group, group_sized{group->ref, group->info});
     }
-  std::shared_ptr<const recording_counts> counts;
-  if (file_.index())
-    counts = std::make_shared<recording_counts>(counts_of(**file_.index()));
   tell(peers_.supervisor,
-       source_report{options_.index, std::move(counts), file_.damage(), file_.torn().has_value()});
+       source_report{options_.index, source_->counts(), source_->damage(), source_->torn()});
   crash_point("reader.data.ended");
   const source_ended ended{options_.index, groups_.size()};
   for (const auto &one : assemblers_)
@@ -341,6 +348,16 @@ bool env_reader::has_room(const group_table::group &group) {
     wait_for("credit", group.assembler.id().name);
   else
     return true;
+  return false;
+}
+
+/// A source that is live samples a group with what the policy is when the group may begin.
+bool env_reader::may_begin_next() {
+  const auto ordinal = groups_.size();
+  if (ordinal < permitted_below_)
+    return true;
+  wait_for_permit(ordinal);
+  tell(planner_.who(), permit_wanted{options_.index, ordinal});
   return false;
 }
 
@@ -473,7 +490,7 @@ void env_reader::take_size(const record &what) {
   counters_->stages.decode.bytes += bytes_of(what);
   if (const auto agreed = agree_on_size(group, (*size)->size()); !agreed) {
     if (++size_conflicts_ <= most_warnings)
-      log::warn("{}: {}{}", file_.name(), agreed.error().message, last_warning(size_conflicts_));
+      log::warn("{}: {}{}", source_->name(), agreed.error().message, last_warning(size_conflicts_));
     write_refusal(what, group.info->key.text(), {}, agreed.error().message);
   }
 }
@@ -494,7 +511,7 @@ env_reader::step env_reader::refuse_unnamed(const record &what, const error &why
     return step::taken;
   counters_->unnamed_bytes += bytes_of(what);
   if (++counters_->unnamed_records <= most_warnings)
-    log::warn("{}: record at offset {} refused: {}{}", file_.name(), what.offset, why.message,
+    log::warn("{}: record at offset {} refused: {}{}", source_->name(), what.offset, why.message,
               last_warning(counters_->unnamed_records));
   write_refusal(what, {}, {}, why.message);
   return step::taken;
@@ -506,7 +523,7 @@ void env_reader::refuse_known(const record &what, group_table::group &group,
   group.rejected.insert_or_assign(std::string(id), table.attempt());
   ++counters_->episodes;
   if (++counters_->rejected <= most_warnings)
-    log::warn("{}: episode '{}' of group {} rejected: {}{}", file_.name(), id,
+    log::warn("{}: episode '{}' of group {} rejected: {}{}", source_->name(), id,
               group.info->key.text(), why.message, last_warning(counters_->rejected));
   write_refusal(what, group.info->key.text(), id, why.message);
   pass_on(group, episode_rejected{group.ref, group.info, group_table::member_of(group, id),
@@ -520,14 +537,14 @@ void env_reader::refuse_surplus(const record &what, group_table::group &group,
   ++counters_->episodes;
   const auto why = fmt::format("its group has {} episodes, and this is one more", group.info->size);
   if (++counters_->surplus <= most_warnings)
-    log::warn("{}: episode '{}' of group {} rejected: {}{}", file_.name(), episode,
+    log::warn("{}: episode '{}' of group {} rejected: {}{}", source_->name(), episode,
               group.info->key.text(), why, last_warning(counters_->surplus));
   write_refusal(what, group.info->key.text(), episode, why);
 }
 
 void env_reader::write_refusal(const record &what, std::string_view group, std::string_view episode,
                                std::string_view reason) {
-  const auto written = refused_->add({.source = file_.name(),
+  const auto written = refused_->add({.source = source_->name(),
                                       .offset = what.offset,
                                       .bytes = bytes_of(what),
                                       .group = group,

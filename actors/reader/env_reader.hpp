@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -14,8 +15,8 @@
 #include "actors/leader.hpp"
 #include "actors/reader/group_table.hpp"
 #include "actors/reader/quarantine.hpp"
+#include "actors/reader/record_source.hpp"
 #include "actors/run_counters.hpp"
-#include "schema/recording.hpp"
 
 namespace millrace {
 
@@ -47,7 +48,7 @@ struct env_reader_peers {
   peer supervisor;
 };
 
-/// Reads a recording and sends its episodes to assemblers: the door, where every element is checked
+/// Reads a source and sends its episodes to assemblers: the door, where every element is checked
 /// once.
 ///
 ///                permit, room                   no more records
@@ -66,15 +67,12 @@ struct env_reader_peers {
 class env_reader : public stage_actor {
 public:
   env_reader(caf::actor_config &config, const actor_context &context, env_reader_options options,
-             recording_reader file, env_reader_peers peers, std::shared_ptr<run_counters> counters,
-             std::shared_ptr<quarantine> refused);
+             std::unique_ptr<record_source> source, env_reader_peers peers,
+             std::shared_ptr<run_counters> counters, std::shared_ptr<quarantine> refused);
 
   caf::behavior make_behavior() override;
   /// Lets go of other actors, who may hold this one: a ring would never be destroyed.
-  void on_exit() override {
-    groups_ = group_table({}, {});
-    assemblers_.clear();
-  }
+  void on_exit() override;
 
 private:
   enum class state : std::uint8_t { reading, waiting, ended };
@@ -100,6 +98,7 @@ private:
   step take_frame(const record &what);
   step take_sealed(const record &what);
   void take_size(const record &what);
+  bool may_begin_next();
   template <class Check>
   step take(const record &what, const wire::EpisodeFrame &table, bool parsed,
             Check &&check_and_send);
@@ -129,7 +128,7 @@ private:
                      std::string_view reason);
 
   const env_reader_options options_;
-  recording_reader file_;
+  const std::unique_ptr<record_source> source_;
   const env_reader_peers peers_;
   leader planner_{peers_.planner};
   struct assembler_state {

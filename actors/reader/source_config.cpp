@@ -29,10 +29,13 @@ result<source_version> parse_source_version(std::string_view text) {
 
 std::vector<error> source_config::validate() const {
   std::vector<error> errors;
-  if (path.empty() && preset.empty())
+  if (!is_live() && !record.empty())
+    errors.push_back({errc::bad_config, "source.record: only a live environment (source.env) is "
+                                        "recorded"});
+  if (!is_live() && path.empty() && preset.empty())
     errors.push_back(
         {errc::bad_config, "source.path or source.preset must be set: there is no data"});
-  if (path.empty() && !preset.empty())
+  if (!is_live() && path.empty() && !preset.empty())
     if (const auto known = synth_preset_named(preset); !known)
       errors.push_back({errc::bad_config, fmt::format("source.preset: {}", known.error().message)});
   if (const auto sampled = parse_source_version(version); !sampled)

@@ -24,6 +24,10 @@ struct source_version {
 /// Reads "fresh", "recorded" or "offset N". Errors: bad_config.
 result<source_version> parse_source_version(std::string_view text);
 
+/// Environments that live in the process of the trainer.
+enum class live_env : std::uint8_t { none, bigram };
+inline constexpr std::string_view bigram_env_name = "bigram";
+
 /// Where episodes come from and how fast. Config keys: source.*.
 struct source_config {
   /// A recording (.mrec). Default: none, then `preset` is made and read. Relative paths start at
@@ -33,6 +37,15 @@ struct source_config {
   /// Name of a synthetic recording that the run makes for itself. Default: none. Ignored if `path`
   /// is given.
   std::string preset;
+
+  /// Key: source.env. A live environment in the process of the trainer, in place of a recording.
+  /// bigram: policy "bigram" samples; its table of settings is [env.bigram]. Default: none. It has
+  /// no end: --steps ends the run. Wins over `path`.
+  live_env env = live_env::none;
+
+  /// Key: source.record. Of a live environment: a recording of all its episodes, there when the run
+  /// is over. Default: none.
+  std::filesystem::path record;
 
   /// Of the preset's random numbers: another seed gives other tokens and rewards. Default: 1.
   std::uint64_t seed = 1;
@@ -48,6 +61,8 @@ struct source_config {
   /// Groups a second that one run reads. Range: 0 (as fast as the bounds allow) to 1e6. Default: 0.
   /// Lower: imitates slow environments; the steps then wait for data.
   double pace = 0.0;
+
+  bool is_live() const noexcept { return env != live_env::none; }
 
   /// Rules of the fields: there is a path, or a preset that is known; `version` can be read.
   std::vector<error> validate() const;

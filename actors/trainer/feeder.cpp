@@ -129,10 +129,12 @@ void feeder::commit(const commit_step &in) {
     return;
   }
   auto step = std::move(steps_.extract(found).mapped());
-  train_step work{in.step, in.step_digest, {}};
+  train_step work{in.step, in.step_digest, {}, {}, in.staleness};
   work.micro_batches.reserve(step.here.size());
-  for (auto &[index, one] : step.here)
+  for (auto &[index, one] : step.here) {
     work.micro_batches.push_back(std::move(one.batch));
+    work.mine += one.counts;
+  }
   crash_point("feeder.commit.taken");
   tell(peers_.trainer, std::move(work));
   fetch_what_fits();
@@ -356,7 +358,8 @@ void feeder::keep(const bin_ref &bin, micro_batch batch, std::uint64_t bytes) {
   }();
   counters_->stages.digest.bytes += bytes;
   auto &step = steps_[bin.step];
-  const auto [at, is_new] = step.here.try_emplace(bin.index, entry{std::move(batch), digest});
+  const auto [at, is_new] =
+      step.here.try_emplace(bin.index, entry{std::move(batch), digest, count_components(scratch_)});
   if (is_new) {
     step.wire_bytes += bytes;
     stage_if_complete(bin.step);

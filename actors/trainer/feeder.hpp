@@ -53,6 +53,7 @@ private:
   struct entry {
     micro_batch batch;
     micro_batch_digest digest;
+    component_totals counts;
   };
   /// A micro batch that a packer holds for this rank.
   struct offer {

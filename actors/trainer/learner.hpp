@@ -4,9 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <memory>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "actors/interfaces.hpp"
@@ -22,6 +20,7 @@ struct learner_step {
   std::uint64_t step = 0;
   digest128 digest;        ///< over all micro batches of all ranks
   component_totals totals; ///< over all ranks: what the components of the loss are divided by
+  std::span<const staleness_count> staleness; ///< of all its episodes, ascending
   /// Of this rank, by index. Tensors are made of one at a time, by widen().
   std::span<const micro_batch> micro_batches;
   collective &ranks; ///< all ranks make the same calls
@@ -55,9 +54,5 @@ public:
 protected:
   learner() = default;
 };
-
-/// The learner of the policy that a config calls so. Errors: bad_config, with the names that there
-/// are.
-result<std::unique_ptr<learner>> make_learner(std::string_view name);
 
 } // namespace millrace

@@ -130,10 +130,10 @@ void widen_arrays(const micro_batch &batch, micro_batch_tensors &out) {
     join_array(batch.mm_kwargs()[i], batch.mm_kwargs()[i].rows(), out.mm_arrays[i]);
 }
 
-std::uint64_t count_nonzero(const host_array<float> &weights) noexcept {
-  std::uint64_t count = 0;
+std::int64_t count_nonzero(const host_array<float> &weights) noexcept {
+  std::int64_t count = 0;
   for (float x : weights.values())
-    count += x != 0.0F ? 1U : 0U;
+    count += x != 0.0F ? 1 : 0;
   return count;
 }
 
@@ -174,22 +174,15 @@ std::uint64_t micro_batch_tensors::bytes() const noexcept {
   return sum;
 }
 
-component_counts &component_counts::operator+=(const component_counts &other) noexcept {
-  rl += other.rl;
-  ce += other.ce;
-  ref_kl += other.ref_kl;
-  return *this;
-}
-
-component_counts count_components(const micro_batch_tensors &tensors) noexcept {
-  component_counts out;
+component_totals count_components(const micro_batch_tensors &tensors) noexcept {
+  component_totals out;
   const auto mask = tensors.loss_mask.values();
   if (tensors.rl_weights.has_value()) {
     const auto weights = tensors.rl_weights.values();
     for (std::size_t i = 0; i < mask.size(); ++i)
-      out.rl += mask[i] != 0 && weights[i] != 0.0F ? 1U : 0U;
+      out.rl += mask[i] != 0 && weights[i] != 0.0F ? 1 : 0;
   } else {
-    out.rl = count_true(mask);
+    out.rl = static_cast<std::int64_t>(count_true(mask));
   }
   out.ce = count_nonzero(tensors.ce_weights);
   out.ref_kl = count_nonzero(tensors.ref_kl_weights);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "actors/packer/micro_batch.hpp"
+#include "actors/trainer/component_totals.hpp"
 #include "actors/trainer/host_array.hpp"
 #include "runtime/dtype.hpp"
 
@@ -70,15 +71,8 @@ struct micro_batch_tensors {
 /// Writes a micro batch as tensors, padding included. Thread: one at a time for each `out`.
 void widen(const micro_batch &batch, micro_batch_tensors &out);
 
-/// Tokens that enter each component of the loss; the ranks add them up before a step. Unit: tokens.
-struct component_counts {
-  std::uint64_t rl = 0;     ///< mask true and rl weight nonzero; without a stream: mask true
-  std::uint64_t ce = 0;     ///< weight nonzero
-  std::uint64_t ref_kl = 0; ///< weight nonzero
-
-  bool operator==(const component_counts &) const = default;
-  component_counts &operator+=(const component_counts &other) noexcept;
-};
-component_counts count_components(const micro_batch_tensors &tensors) noexcept;
+/// Tokens that enter each component of the loss: of rl those whose mask is true and whose rl weight
+/// is not 0 (without a stream: all on the mask), of the others those with a weight that is not 0.
+component_totals count_components(const micro_batch_tensors &tensors) noexcept;
 
 } // namespace millrace

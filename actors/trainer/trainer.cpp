@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "actors/trainer/agreement.hpp"
-#include "actors/trainer/dump.hpp"
 #include "runtime/crash_point.hpp"
 #include "runtime/log.hpp"
 
@@ -140,34 +139,19 @@ result<component_totals> trainer::apply(const train_step &in) {
   MILLRACE_ASSERT(ranks_, "step {} came before the ranks were to join", in.step);
   MILLRACE_TRY(agree(*ranks_, in.step, in.step_digest, in.micro_batches.size()));
   crash_point("trainer.step.agreed");
-  const auto mine = widen_all(in);
-  if (!mine)
-    return tl::unexpected(mine.error());
-  std::array<std::int64_t, 3> sums{static_cast<std::int64_t>(mine->rl),
-                                   static_cast<std::int64_t>(mine->ce),
-                                   static_cast<std::int64_t>(mine->ref_kl)};
+  std::array<std::int64_t, 3> sums{in.mine.rl, in.mine.ce, in.mine.ref_kl};
   MILLRACE_TRY(ranks_->all_reduce({"token counts", in.step}, std::span(sums), reduction::sum));
   const component_totals totals{sums[0], sums[1], sums[2]};
-  MILLRACE_TRY(learner_->step({in.step, in.step_digest, totals, in.micro_batches, *ranks_}));
+  MILLRACE_TRY(learner_->step({.step = in.step,
+                               .digest = in.step_digest,
+                               .totals = totals,
+                               .staleness = in.staleness,
+                               .micro_batches = in.micro_batches,
+                               .ranks = *ranks_}));
   crash_point("trainer.step.applied");
   std::array<std::int64_t, 1> applied{1};
   MILLRACE_TRY(ranks_->all_reduce({"trained", in.step}, std::span(applied), reduction::sum));
   return totals;
-}
-
-result<component_counts> trainer::widen_all(const train_step &in) {
-  component_counts counts;
-  for (const auto &batch : in.micro_batches) {
-    {
-      const stage_meter::timer timer(counters_->stages.tensors);
-      widen(batch, tensors_);
-      counts += count_components(tensors_);
-    }
-    counters_->stages.tensors.bytes += tensors_.bytes();
-    if (!options_.dump.empty())
-      MILLRACE_TRY(dump(options_.dump, tensors_));
-  }
-  return counts;
 }
 
 /// Tries to write the checkpoint that is due. A full disk loses nothing: what follows waits.

@@ -12,7 +12,6 @@
 #include "actors/run_counters.hpp"
 #include "actors/trainer/checkpoint.hpp"
 #include "actors/trainer/learner.hpp"
-#include "actors/trainer/tensors.hpp"
 #include "runtime/collective/breaker.hpp"
 #include "runtime/collective/collective.hpp"
 
@@ -25,7 +24,6 @@ using rank_join = std::function<result<std::unique_ptr<collective>>(std::uint64_
 struct trainer_options {
   std::uint32_t rank = 0;
   rank_join join;
-  std::filesystem::path dump; ///< folder for the tensors of every micro batch; empty: none
   checkpoint_owner checkpoints;
   std::uint64_t checkpoint_every = 0; ///< steps; 0: never
   /// When other ranks are lost the process is to be started again (errc::restart), and the run goes
@@ -40,8 +38,8 @@ struct save_again {
   static constexpr std::chrono::seconds pause{1};
 };
 
-/// The trainer of one rank, on the host: turns micro batches into tensors, agrees with the other
-/// ranks on every step before and after it, and has the learner apply it and save itself. Thread:
+/// The trainer of one rank: agrees with the other ranks on every step before and after it, and has
+/// the learner apply it and save itself. Thread:
 /// its own (spawned detached), because collectives block; it is the one actor that may.
 ///
 ///   new --load_checkpoint--> at rest --begin_training--> joined, one train_step after the other
@@ -70,7 +68,6 @@ private:
   void wait_for(std::uint64_t number);
   bool try_save();
   result<component_totals> apply(const train_step &in);
-  result<component_counts> widen_all(const train_step &in);
   status restore(std::uint64_t step);
   status save();
   void fail_with(error why);
@@ -89,7 +86,6 @@ private:
   std::deque<train_step> held_; ///< steps that wait for that
   bool looking_ = false;        ///< a save_again is on its way
   bool said_no_space_ = false;
-  micro_batch_tensors tensors_;
 };
 
 } // namespace millrace

@@ -2,30 +2,49 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <vector>
 
+#include "actors/loss/loss_config.hpp"
 #include "runtime/result.hpp"
 
 namespace millrace {
 
-/// Config keys: trainer.*.
+/// Config keys: trainer.*, loss.*.
 struct trainer_config {
   /// Key: trainer.timeout. Unit: s. Range: 1 to 86,400. Default: 300. How long ranks wait for each
   /// other in a collective before they give up. Less: a rank that hangs is noticed sooner; one that
   /// only stalls ends the run.
   double timeout_s = 300;
 
-  /// Key: trainer.policy. What is trained. Default: "replay": it computes no gradient, and counts
-  /// what it was given.
+  /// Key: trainer.policy. What is trained: "replay" (nothing: the data path alone), "bigram" (a
+  /// table of vocab_size x vocab_size), or the path of a shared library (policy_abi.h), with a
+  /// slash in it. Default: "replay".
   std::string policy = "replay";
+
+  /// Key: trainer.policy_options. For a policy in a library, which reads them as it likes. Default:
+  /// none.
+  std::string policy_options;
+
+  /// Key: trainer.learning_rate. Of policy bigram (SGD). Range: 0 to 1e6. Default: 1. Larger: it
+  /// learns in fewer steps, until it overshoots.
+  double learning_rate = 1.0;
+
+  /// Keys: loss.*.
+  loss_config loss;
+
+  /// Key: trainer.metrics. File to which rank 0 adds a line of JSON for each step. Default: none,
+  /// then metrics.jsonl in the state folder; without a state folder nothing is written.
+  std::filesystem::path metrics;
 
   /// Key: trainer.checkpoint_every. Unit: steps. Range: 0 (never) to 1e9. Default: 0. More often: a
   /// job that restarts has less to do again, and saving takes more of its time.
   std::uint64_t checkpoint_every = 0;
 
   /// All rules that are broken, each with its key's name.
-  std::vector<error> validate() const;
+  /// @param vocab_size of the run.
+  std::vector<error> validate(std::uint32_t vocab_size) const;
 };
 
 } // namespace millrace

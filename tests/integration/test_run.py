@@ -87,8 +87,9 @@ class Summary(Case):
         dump = self.dir / "dump"
         self.run_config("--dump", dump, sets=["trainer.ranks=3"])
         for step in dump.iterdir():
-            counts = {len(list(rank.iterdir())) for rank in step.iterdir()}
-            self.assertEqual(len(list(step.iterdir())), 3, step)
+            ranks = list(step.glob("rank-*"))
+            counts = {len(list(rank.iterdir())) for rank in ranks}
+            self.assertEqual(len(ranks), 3, step)
             self.assertEqual(len(counts), 1, step)
 
 

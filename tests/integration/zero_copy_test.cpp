@@ -82,7 +82,7 @@ BOOST_FIXTURE_TEST_CASE(what_gather_reads_lies_in_the_mapping_and_little_is_allo
   env_reader_options reading;
   reading.vocab_size = 2'000'000;
   const owned_actor read(system.spawn<env_reader>(
-      world.context(), reading, std::move(file),
+      world.context(), reading, std::make_unique<recording_source>(std::move(file)),
       env_reader_peers{{named("assembler-0", assemble)}, caf::actor(plan), supervisor.actor()},
       counters, std::make_shared<quarantine>(folder / "q")));
   world.tell(plan, peer_up{role::env_reader, named("env-reader-0", read)});

@@ -195,7 +195,10 @@ struct parcel_makers {
     return out;
   }
   commit_step operator()(std::type_identity<commit_step>) {
-    return {r.number(), r.digest(), r.claim()};
+    commit_step out{r.number(), r.digest(), r.claim(), {}};
+    for (auto n = r.pick(0, 4); n > 0; --n)
+      out.staleness.push_back({r.number(), r.number()});
+    return out;
   }
   rank_notice operator()(std::type_identity<rank_notice>) { return {r.text(), r.text(300)}; }
   step_trained operator()(std::type_identity<step_trained>) {
@@ -433,9 +436,13 @@ struct parcel_text {
     const auto &[step, rank, digests, wire_bytes, epoch] = in;
     return line(step, rank, digests, wire_bytes, epoch);
   }
+  static std::string show(const staleness_count &in) {
+    const auto &[staleness, episodes] = in;
+    return line(staleness, episodes);
+  }
   static std::string show(const commit_step &in) {
-    const auto &[step, step_digest, claim] = in;
-    return line(step, step_digest, claim);
+    const auto &[step, step_digest, claim, staleness] = in;
+    return line(step, step_digest, claim, staleness);
   }
   static std::string show(const rank_notice &in) {
     const auto &[key, value] = in;

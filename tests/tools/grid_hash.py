@@ -49,7 +49,7 @@ def batch_digest(file):
 
 def grid_hash(folder):
     out = xxhash.xxh3_128()
-    for step, rank, index, digest in sorted(map(batch_digest, pathlib.Path(folder).rglob("*.safetensors"))):
+    for step, rank, index, digest in sorted(map(batch_digest, pathlib.Path(folder).rglob("mb-*.safetensors"))):
         out.update(struct.pack("<QII", step, rank, index) + digest)
     return out.hexdigest()
 

@@ -40,6 +40,9 @@ std::vector<std::string> companions(std::string_view name, const std::string &va
     return {"batch.tokens=8"};
   if (name == "source.preset")
     return {"source.path=x.mrec"}; // then any will do
+  if (name == "source.record" || (name == "source.env" && value == "\"bigram\""))
+    return {"source.env=bigram", "source.version=recorded", "vocab_size=16",
+            "trainer.policy=bigram", "env.bigram.group_size=4"};
   if (name == "planner.max_staleness")
     return {"source.version=recorded"};
   if (name == "assembler.journal")
@@ -267,6 +270,8 @@ BOOST_AUTO_TEST_CASE(processes_agree_on_every_key_but_those_of_their_own_host_an
   const std::set<std::string> own{"state",
                                   "source.path",
                                   "cost.model",
+                                  "source.record",
+                                  "trainer.metrics",
                                   "assembler.instances",
                                   "scorer.instances",
                                   "packer.instances",

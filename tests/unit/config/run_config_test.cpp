@@ -332,4 +332,34 @@ BOOST_AUTO_TEST_CASE(the_gibberish_filter_wants_the_models_vocabulary) {
   BOOST_TEST(load(on, {"vocab_size=100001"}).has_value());
 }
 
+BOOST_AUTO_TEST_CASE(a_live_environment_wants_its_policy_versions_and_a_group_size) {
+  const std::string live = "source.env = \"bigram\"\nsource.version = \"recorded\"\n"
+                           "batch.traces = 8\nvocab_size = 16\ntrainer.policy = \"bigram\"\n";
+  const std::string sized = live + "env.bigram.group_size = 4\n";
+  BOOST_TEST(load(sized).has_value());
+  const auto refused = [&](const std::string &text, std::string_view why) {
+    const auto found = refusal(text);
+    BOOST_TEST(found.find(why) != std::string::npos, found);
+  };
+  refused(live, "env.bigram.group_size");
+  refused(sized + "deterministic = true\n", "set deterministic to false");
+  refused(sized + "env_reader.instances = 2\n", "set env_reader.instances to 1");
+  refused(sized + "state = \"s\"\n", "set assembler.journal to true");
+  BOOST_TEST(load(sized + "state = \"s\"\nassembler.journal = true\n").has_value());
+  BOOST_TEST(refusal(sized, {"source.version=fresh"}).find("set source.version to recorded") !=
+             std::string::npos);
+  BOOST_TEST(refusal(sized, {"trainer.policy=replay"}).find("set trainer.policy to it") !=
+             std::string::npos);
+  refused(base + "source.record = \"r.mrec\"\n", "only a live environment");
+}
+
+BOOST_AUTO_TEST_CASE(a_table_of_logits_wants_a_vocabulary_that_it_can_hold) {
+  const auto with = [](const std::string &more) {
+    return refusal(base + "trainer.policy = \"bigram\"\n" + more);
+  };
+  BOOST_TEST(with("").find("set it to 2 to 4096") != std::string::npos);
+  BOOST_TEST(with("vocab_size = 1\n").find("set it to 2 to 4096") != std::string::npos);
+  BOOST_TEST(with("vocab_size = 4096\n") == "(it loads)");
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -25,37 +25,34 @@ BOOST_AUTO_TEST_CASE(every_vector_passes) {
 }
 
 BOOST_AUTO_TEST_CASE(a_float64_loss_is_held_to_ten_digits) {
-  const auto outcome = changed("loss/ce_outside_loss_mask.json", "-0.4505585529990507",
-                               "-0.4505585519990507");
+  const auto outcome =
+      changed("loss/ce_outside_loss_mask.json", "-0.4505585529990507", "-0.4505585519990507");
   BOOST_TEST((outcome.verdict == kind::failed));
   BOOST_TEST(outcome.why.starts_with("expected.float64.loss: "), outcome.why);
 }
 
 BOOST_AUTO_TEST_CASE(a_float32_gradient_is_held_to_six_digits_and_named) {
-  const auto outcome = changed("loss/ce_outside_loss_mask.json", "-0.23648333549499512",
-                               "-0.23648133549499512");
+  const auto outcome =
+      changed("loss/ce_outside_loss_mask.json", "-0.23648333549499512", "-0.23648133549499512");
   BOOST_TEST((outcome.verdict == kind::failed));
   BOOST_TEST(outcome.why.starts_with("expected.float32.grad_trainer_logprobs[3]: "), outcome.why);
 }
 
 BOOST_AUTO_TEST_CASE(another_metric_or_an_unknown_or_missing_one_fails) {
-  BOOST_TEST(
-      (changed("loss/ce_outside_loss_mask.json", "\"is_masked\":[0.25", "\"is_masked\":[0.5")
-           .verdict == kind::failed));
-  BOOST_TEST((changed("loss/ce_outside_loss_mask.json", "\"nll\":", "\"nlm\":").verdict ==
-              kind::failed));
-  BOOST_TEST(
-      (changed("loss/rl_stream_all_zero.json", "\"metrics\":{}", "\"metrics\":{\"nll\":[]}")
-           .verdict == kind::failed));
-  BOOST_TEST((changed("loss/all_streams_all_zero.json", "\"loss\":0.0,\"metrics\":{}",
-                      "\"loss\":0.0")
+  BOOST_TEST((changed("loss/ce_outside_loss_mask.json", "\"is_masked\":[0.25", "\"is_masked\":[0.5")
                   .verdict == kind::failed));
+  BOOST_TEST(
+      (changed("loss/ce_outside_loss_mask.json", "\"nll\":", "\"nlm\":").verdict == kind::failed));
+  BOOST_TEST((changed("loss/rl_stream_all_zero.json", "\"metrics\":{}", "\"metrics\":{\"nll\":[]}")
+                  .verdict == kind::failed));
+  BOOST_TEST(
+      (changed("loss/all_streams_all_zero.json", "\"loss\":0.0,\"metrics\":{}", "\"loss\":0.0")
+           .verdict == kind::failed));
 }
 
 BOOST_AUTO_TEST_CASE(an_accepted_input_that_should_be_refused_fails) {
-  BOOST_TEST(
-      (changed("loss/kl_off.json", "\"expected\":", "\"expected_error\":\"none\",\"other\":")
-           .verdict == kind::failed));
+  BOOST_TEST((changed("loss/kl_off.json", "\"expected\":", "\"expected_error\":\"none\",\"other\":")
+                  .verdict == kind::failed));
 }
 
 BOOST_AUTO_TEST_CASE(a_refused_input_that_should_be_accepted_fails_with_the_reason) {

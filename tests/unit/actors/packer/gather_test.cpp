@@ -129,7 +129,7 @@ BOOST_AUTO_TEST_CASE(a_cut_that_removes_the_completion_leaves_no_trainable_token
 BOOST_AUTO_TEST_CASE(a_micro_batch_without_a_trainable_token_passes_with_zero_counts) {
   const chat one(3, 5, 8);
   const auto tensors = tensors_of(bin{.dummy = true, .padding = 8, .samples = {one.sample}});
-  BOOST_TEST((count_components(tensors) == component_counts{}));
+  BOOST_TEST((count_components(tensors) == component_totals{}));
   BOOST_TEST(tensors.tokens() == 16U);
 }
 
@@ -148,6 +148,7 @@ BOOST_AUTO_TEST_CASE(a_constant_advantage_travels_as_one_number) {
 BOOST_AUTO_TEST_CASE(origins_say_where_samples_came_from_and_what_was_cut) {
   chat one(3, 5, 6);
   one.sample.origin = wire::Origin(7, 1, 2, 3, 99);
+  one.sample.reward = 0.25F;
   auto parts = gather(bin{.samples = {one.sample}});
   BOOST_TEST_REQUIRE(parts.has_value());
   auto batch = micro_batch::parse(*std::move(parts));
@@ -156,6 +157,7 @@ BOOST_AUTO_TEST_CASE(origins_say_where_samples_came_from_and_what_was_cut) {
   BOOST_TEST(origin.ordinal() == 7U);
   BOOST_TEST(origin.branch() == 3U);
   BOOST_TEST(origin.cut() == 2U);
+  BOOST_TEST(batch->rewards().front() == 0.25F);
 }
 
 BOOST_AUTO_TEST_CASE(the_same_bin_gives_the_same_bytes) {

@@ -35,6 +35,7 @@ struct parts_of_batch {
   std::vector<std::uint64_t> image_shape = {2, 2};
   std::vector<std::string> image_names = {"a", "b"};
   std::size_t origins = 2;
+  std::vector<float> rewards = {0.5F, -1};
   std::vector<std::int32_t> kept_counts = {0, 2, 1, 0, 0};
   std::vector<std::int32_t> kept_ids = {4, 5, 6};
   bool has_kept_ids = true;
@@ -65,11 +66,12 @@ struct parts_of_batch {
     const auto images_at = builder.CreateVector(images);
     const auto origins_at =
         builder.CreateVectorOfStructs(std::vector<wire::Origin>(origins, wire::Origin()));
+    const auto rewards_at = builder.CreateVector(rewards);
     parts.front() = finish_body<wire::MicroBatch>(
         builder,
         wire::CreateMicroBatch(builder, 1, 2, 3, dummy, ids_at, flags_at, lengths_at, envs_at,
                                names_at, padding, logprobs, temperatures, 0, 0, rl, 0, 0, types_at,
-                               experts, images_at, origins_at, counts, kept));
+                               experts, images_at, origins_at, counts, kept, rewards_at));
     return parts;
   }
 
@@ -168,6 +170,7 @@ BOOST_AUTO_TEST_CASE(names_types_and_origins_that_do_not_fit_are_refused) {
   BOOST_TEST(refused([](auto &b) { b.env_names = {}; }, "for 0 names"));
   BOOST_TEST(refused([](auto &b) { b.types.push_back(0); }, "mm_token_type_ids has 6"));
   BOOST_TEST(refused([](auto &b) { b.origins = 1; }, "origins has 1"));
+  BOOST_TEST(refused([](auto &b) { b.rewards.resize(1); }, "rewards has 1"));
 }
 
 BOOST_AUTO_TEST_CASE(arrays_that_do_not_fit_are_refused) {

@@ -51,6 +51,7 @@ BOOST_AUTO_TEST_CASE(a_step_is_committed_when_every_rank_has_staged_it_and_not_b
   stage(1, 1);
   BOOST_TEST(feeder0.got<commit_step>().size() == 1U);
   BOOST_TEST(feeder1.got<commit_step>().size() == 1U);
+  BOOST_TEST(!feeder1.got<commit_step>()[0].staleness.empty());
   BOOST_TEST(assembler.got<groups_settled>().size() == 1U);
 }
 

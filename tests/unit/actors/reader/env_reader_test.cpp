@@ -279,7 +279,8 @@ BOOST_AUTO_TEST_CASE(a_group_of_which_only_the_size_is_known_is_sent_when_it_is_
   write("e1", "g1");
   BOOST_REQUIRE(file->finish());
   owned_actor reader(world.system().spawn<env_reader>(
-      world.context(), options, recording_reader::open(folder / "r.mrec").value(),
+      world.context(), options,
+      std::make_unique<recording_source>(recording_reader::open(folder / "r.mrec").value()),
       env_reader_peers{assemblers, planner.actor(), supervisor.actor()}, counters, refused));
   caf::anon_send(static_cast<const caf::actor &>(reader), groups_settled{{{1, 0}}, false});
   world.run(); // reads both sizes, and waits for a permit to begin group 0
@@ -290,6 +291,41 @@ BOOST_AUTO_TEST_CASE(a_group_of_which_only_the_size_is_known_is_sent_when_it_is_
   BOOST_REQUIRE_EQUAL(again.size(), 1);
   BOOST_TEST(again[0].group.ordinal == 1U);
   BOOST_TEST(arrived().size() == 2U);
+}
+
+/// A source that makes one episode a group, and says how many it has made.
+class live_stub final : public record_source {
+public:
+  explicit live_stub(std::uint64_t &made) : made_(made) {}
+  std::optional<record> next() override {
+    const auto number = std::to_string(made_++);
+    auto episode = some_episode("e" + number, some_key("math", "g" + number));
+    episode.group_size = 1;
+    return record{record_kind::frame, 0, encode(episode).value()};
+  }
+  const std::string &name() const noexcept override { return name_; }
+  const std::string &source() const noexcept override { return name_; }
+  bool begins_group() const noexcept override { return true; }
+
+private:
+  const std::string name_ = "live";
+  std::uint64_t &made_;
+};
+
+// What a live policy samples is as old as it is made early.
+BOOST_AUTO_TEST_CASE(a_live_source_makes_no_group_before_it_may_begin) {
+  std::uint64_t made = 0;
+  BOOST_REQUIRE(file->finish());
+  owned_actor reader(world.system().spawn<env_reader>(
+      world.context(), options, std::make_unique<live_stub>(made),
+      env_reader_peers{assemblers, planner.actor(), supervisor.actor()}, counters, refused));
+  world.run();
+  BOOST_TEST(made == 0U);
+  BOOST_REQUIRE_EQUAL(planner.got<permit_wanted>().size(), 1);
+  BOOST_TEST(planner.got<permit_wanted>()[0].ordinal == 0U);
+  world.tell(reader, permit{2});
+  BOOST_TEST(made == 2U);
+  BOOST_TEST(planner.got<permit_wanted>().back().ordinal == 2U);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -89,7 +89,8 @@ struct reader_fixture {
       BOOST_REQUIRE(write_file_atomically(folder / "r.mrec", file_header() + raw));
     for (; options.index < options.count; ++options.index)
       readers.push_back(std::make_unique<owned_actor>(world.system().spawn<env_reader>(
-          world.context(), options, recording_reader::open(folder / "r.mrec").value(),
+          world.context(), options,
+          std::make_unique<recording_source>(recording_reader::open(folder / "r.mrec").value()),
           env_reader_peers{assemblers, planner.actor(), supervisor.actor()}, counters, refused)));
     allow(below);
   }

@@ -243,6 +243,26 @@ BOOST_AUTO_TEST_CASE(what_other_ranks_tell_goes_to_who_joins_the_collective) {
   BOOST_TEST(noticed[0].key == "0/1");
 }
 
+// The losses divide by the counts, and people read the ages: both come with the step.
+BOOST_AUTO_TEST_CASE(a_step_comes_with_its_token_counts_and_the_ages_of_its_episodes) {
+  expect(1, 2);
+  pack(1, 0, 5);
+  pack(1, 1, 7);
+  const std::vector ages{staleness_count{0, 3}, staleness_count{2, 1}};
+  world.tell(*subject, commit_step{1, some_digest(5), claim_of(now), ages});
+  BOOST_REQUIRE_EQUAL(trainer.got<train_step>().size(), 1);
+  const auto &step = trainer.got<train_step>()[0];
+  micro_batch_tensors tensors;
+  component_totals want;
+  for (const auto &batch : step.micro_batches) {
+    widen(batch, tensors);
+    want += count_components(tensors);
+  }
+  BOOST_TEST(want.rl > 0);
+  BOOST_TEST((step.mine == want));
+  BOOST_TEST((step.staleness == ages));
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 } // namespace

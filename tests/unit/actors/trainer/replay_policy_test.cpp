@@ -4,6 +4,8 @@
 #include <boost/test/unit_test.hpp>
 
 #include "runtime/collective/local.hpp"
+#include "runtime/file.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 namespace millrace {
 namespace {
@@ -14,13 +16,13 @@ collective &alone() {
   return *ranks[0];
 }
 
-learner_step some_step(std::uint64_t step, std::uint8_t digest = 1) {
-  learner_step out{step, {}, {10, 20, 30}, {}, alone()};
+policy_update some_step(std::uint64_t step, std::uint8_t digest = 1) {
+  policy_update out{step, {}, {10, 20, 30}, alone()};
   out.digest.bytes.fill(digest);
   return out;
 }
 
-void apply(learner &subject, std::uint64_t first, std::uint64_t last) {
+void apply(policy &subject, std::uint64_t first, std::uint64_t last) {
   for (auto step = first; step <= last; ++step)
     BOOST_REQUIRE(subject.step(some_step(step)));
 }
@@ -32,8 +34,10 @@ BOOST_AUTO_TEST_CASE(a_policy_that_was_loaded_goes_on_as_if_it_had_never_stopped
   apply(undisturbed, 1, 9);
   replay_policy before;
   apply(before, 1, 4);
+  const test::temporary_folder folder;
+  BOOST_REQUIRE(before.save(folder.path(), 4));
   replay_policy resumed;
-  BOOST_REQUIRE(resumed.load(before.save({}).value(), {}, 4));
+  BOOST_TEST(resumed.load(folder.path()).value() == 4U);
   apply(resumed, 5, 9);
   BOOST_TEST(resumed.steps() == 9U);
   BOOST_TEST((resumed.digest() == undisturbed.digest()));
@@ -62,36 +66,48 @@ BOOST_AUTO_TEST_CASE(a_step_that_is_not_the_next_is_refused) {
   BOOST_TEST(subject.steps() == 2U);
 }
 
-BOOST_AUTO_TEST_CASE(what_is_not_its_own_or_of_another_step_is_not_loaded) {
+BOOST_AUTO_TEST_CASE(a_file_that_is_not_its_own_is_refused_and_changes_nothing) {
   replay_policy subject;
   apply(subject, 1, 3);
-  const auto saved = subject.save({}).value();
-  const auto code = [&](std::span<const std::byte> bytes, std::uint64_t step) {
+  const test::temporary_folder folder;
+  BOOST_REQUIRE(subject.save(folder.path(), 3));
+  const auto text = read_file(folder / "replay.json", 4096).value();
+  const auto code = [&](std::string changed) {
+    BOOST_REQUIRE(write_file_atomically(folder / "replay.json", changed));
     replay_policy fresh;
-    const auto loaded = fresh.load(bytes, {}, step);
-    BOOST_TEST(fresh.steps() == 0U);
+    const auto loaded = fresh.load(folder.path());
+    BOOST_TEST(fresh.steps() == (loaded ? 3U : 0U));
     return loaded ? errc{} : loaded.error().code;
   };
-  BOOST_TEST((code(saved, 4) == errc::conflict));
-  BOOST_TEST((code(std::span(saved).first(saved.size() - 1), 3) == errc::bad_format));
-  auto newer = saved;
-  newer[0] = std::byte{2};
-  BOOST_TEST((code(newer, 3) == errc::unsupported));
+  const auto with = [&](std::string_view from, std::string_view to) {
+    auto changed = text;
+    changed.replace(changed.find(from), from.size(), to);
+    return code(changed);
+  };
+  BOOST_TEST((code(text) == errc{}));
+  BOOST_TEST((code(text.substr(0, text.size() / 2)) == errc::bad_format));
+  BOOST_TEST((with("\"version\":2", "\"version\":3") == errc::unsupported));
+  BOOST_TEST((with("\"digest\":\"", "\"digest\":\"x") == errc::bad_format));
+  std::filesystem::remove(folder / "replay.json");
+  BOOST_TEST((replay_policy().load(folder.path()).error().code == errc::not_found));
 }
 
 BOOST_AUTO_TEST_CASE(a_reset_policy_is_a_new_one) {
   replay_policy subject;
   apply(subject, 1, 3);
   subject.reset();
-  BOOST_TEST((subject.save({}).value() == replay_policy().save({}).value()));
+  BOOST_TEST(subject.steps() == 0U);
+  BOOST_TEST((subject.digest() == digest128{}));
 }
 
-BOOST_AUTO_TEST_CASE(a_config_can_name_only_policies_that_there_are) {
-  BOOST_TEST(make_learner("replay").has_value());
-  const auto made = make_learner("grpo");
-  BOOST_REQUIRE(!made);
-  BOOST_TEST((made.error().code == errc::bad_config));
-  BOOST_TEST(made.error().message == "trainer.policy: there is no 'grpo'; there is: replay");
+BOOST_AUTO_TEST_CASE(its_logprobs_are_those_at_sampling) {
+  const std::vector<float> sampled{-1, -2, -3};
+  std::vector<float> logprobs(3, 9.0F);
+  std::vector<float> entropy(3, 9.0F);
+  const micro_batch_tensors none;
+  BOOST_REQUIRE(replay_policy().forward({{}, {}, {}, {}, sampled, {}, none}, logprobs, entropy));
+  BOOST_TEST(logprobs == sampled, boost::test_tools::per_element());
+  BOOST_TEST(entropy == std::vector<float>(3), boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

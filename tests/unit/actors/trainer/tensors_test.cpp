@@ -84,14 +84,14 @@ BOOST_AUTO_TEST_CASE(components_count_tokens_that_enter_the_loss) {
     std::copy(values.begin(), values.end(), out.begin());
   };
   set(tensors.loss_mask, std::vector<std::uint8_t>{0, 1, 1, 1});
-  BOOST_TEST((count_components(tensors) == component_counts{.rl = 3}));
+  BOOST_TEST((count_components(tensors) == component_totals{.rl = 3}));
   set(tensors.rl_weights, std::vector<float>{1, 1, 0, 0.5F});
   set(tensors.ce_weights, std::vector<float>{0.1F, 0, 0, 0});
   set(tensors.ref_kl_weights, std::vector<float>{1, 1, 1, 1});
-  component_counts sum{.rl = 2, .ce = 1, .ref_kl = 4};
+  component_totals sum{.rl = 2, .ce = 1, .ref_kl = 4};
   BOOST_TEST((count_components(tensors) == sum));
   sum += {.rl = 10, .ce = 20, .ref_kl = 30};
-  BOOST_TEST((sum == component_counts{.rl = 12, .ce = 21, .ref_kl = 34}));
+  BOOST_TEST((sum == component_totals{.rl = 12, .ce = 21, .ref_kl = 34}));
 }
 
 // Filler changes neither the loss nor the token totals.
@@ -104,7 +104,7 @@ BOOST_AUTO_TEST_CASE(a_dummy_counts_for_no_component) {
       made.plan.dummy = true;
       micro_batch_tensors tensors;
       widen(*micro_batch::parse(*gather(made.plan)), tensors);
-      BOOST_TEST((count_components(tensors) == component_counts{}));
+      BOOST_TEST((count_components(tensors) == component_totals{}));
     }
   }
 }

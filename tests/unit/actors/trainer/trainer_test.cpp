@@ -8,6 +8,7 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include "actors/trainer/policy_learner.hpp"
 #include "actors/trainer/replay_policy.hpp"
 #include "runtime/collective/local.hpp"
 #include "runtime/file.hpp"
@@ -21,17 +22,23 @@ namespace {
 using namespace std::chrono_literals;
 
 /// A replay policy that a test can look into.
-class watched_policy final : public learner {
+class watched_policy final : public policy {
 public:
   explicit watched_policy(replay_policy &inner) : inner_(inner) {}
-  status begin(std::uint64_t generation) override { return inner_.begin(generation); }
-  status step(const learner_step &in) override { return inner_.step(in); }
-  result<std::vector<std::byte>> save(const std::filesystem::path &folder) override {
-    return inner_.save(folder);
+  bool learns() const noexcept override { return false; }
+  status forward(const policy_batch &in, std::span<float> logprobs,
+                 std::span<float> entropy) override {
+    return inner_.forward(in, logprobs, entropy);
   }
-  status load(std::span<const std::byte> saved, const std::filesystem::path &folder,
-              std::uint64_t step) override {
-    return inner_.load(saved, folder, step);
+  status backward(const policy_batch &in, std::span<const float> gradient) override {
+    return inner_.backward(in, gradient);
+  }
+  status step(const policy_update &in) override { return inner_.step(in); }
+  status save(const std::filesystem::path &folder, std::uint64_t step) override {
+    return inner_.save(folder, step);
+  }
+  result<std::uint64_t> load(const std::filesystem::path &folder) override {
+    return inner_.load(folder);
   }
   void reset() override { inner_.reset(); }
 
@@ -54,15 +61,17 @@ struct trainer_fixture {
         joined.push_back(generation);
         return std::move(make_local_collective(1, 10s)[0]);
       },
-      .dump = {},
       .checkpoints = {.folder = state / "checkpoints", .run = "a run", .policy = "replay"},
       .checkpoint_every = 2};
 
   trainer_fixture() { begin(); }
   void begin() {
+    const auto counters = std::make_shared<run_counters>();
     subject.emplace(world.system().spawn<trainer>(
-        world.context(), options, std::make_unique<watched_policy>(policy), supervisor.actor(),
-        std::make_shared<run_counters>()));
+        world.context(), options,
+        std::make_unique<policy_learner>(policy_learner_options{},
+                                         std::make_unique<watched_policy>(policy), counters),
+        supervisor.actor(), counters));
   }
   /// A trainer that has been told to join.
   void begin_joined(std::uint64_t after) {
@@ -166,7 +175,9 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_that_is_not_there_ends_the_run_with_its_name) 
 }
 
 BOOST_AUTO_TEST_CASE(a_checkpoint_that_its_policy_refuses_ends_the_run_with_its_name) {
-  BOOST_REQUIRE(save_checkpoint(options.checkpoints, 10, replay_policy().save({}).value()));
+  const auto folder = checkpoint_folder(options.checkpoints, 10);
+  policy_learner other({}, std::make_unique<replay_policy>(), std::make_shared<run_counters>());
+  BOOST_REQUIRE(save_checkpoint(options.checkpoints, 10, other.save(folder).value()));
   load(10);
   const auto why = failure();
   BOOST_TEST((why.code == errc::conflict));
