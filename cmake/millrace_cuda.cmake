@@ -9,8 +9,8 @@ if(MILLRACE_CUDA)
   if(MILLRACE_NVCC AND NOT DEFINED ENV{CUDACXX})
     set(ENV{CUDACXX} ${MILLRACE_NVCC})
   endif()
-  if(NOT DEFINED CMAKE_CUDA_HOST_COMPILER)
-    set(CMAKE_CUDA_HOST_COMPILER ${CMAKE_CXX_COMPILER} CACHE FILEPATH "What nvcc compiles host code with")
+  if(NOT DEFINED ENV{CUDAHOSTCXX})
+    set(ENV{CUDAHOSTCXX} ${CMAKE_CXX_COMPILER})
   endif()
   # Machine code for A100 (also for other cards of 8.x) and for H100 and H200; PTX of 9.0 for what comes later.
   set(CMAKE_CUDA_ARCHITECTURES 80-real 90 CACHE STRING "CUDA architectures")
@@ -21,6 +21,10 @@ if(MILLRACE_CUDA)
   check_language(CUDA) # without it enable_language() would end the configuration
   if(CMAKE_CUDA_COMPILER)
     enable_language(CUDA)
+    if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION) # CMake 3.25 knows C++20 of clang only
+      set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
+      set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
+    endif()
     set(CMAKE_CUDA_STANDARD 20)
     set(CMAKE_CUDA_STANDARD_REQUIRED ON)
     find_package(CUDAToolkit REQUIRED)
@@ -39,13 +43,28 @@ if(MILLRACE_NCCL AND NOT MILLRACE_NCCL STREQUAL "AUTO" AND NOT MILLRACE_HAS_NCCL
 endif()
 message(STATUS "CUDA: ${MILLRACE_HAS_CUDA}, NCCL: ${MILLRACE_HAS_NCCL}")
 
-# millrace_cuda_options(TARGET): what a target of .cu files is compiled with. clang-tidy and the check of headers cannot
-# read nvcc's commands: they stay out of compile_commands.json.
-function(millrace_cuda_options target)
-  set_target_properties(${target} PROPERTIES EXPORT_COMPILE_COMMANDS OFF)
-  target_compile_options(${target} PRIVATE
-    $<$<COMPILE_LANGUAGE:CUDA>:--Werror=all-warnings> "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-Wshadow>")
-  target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR})
+# millrace_kernels(TARGET file.cu...): adds kernels to a library of ours. In builds without CUDA the files are compiled as
+# C++, which leaves what the host runs.
+function(millrace_kernels target)
+  list(TRANSFORM ARGN PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+  if(NOT MILLRACE_HAS_CUDA)
+    target_sources(${target} PRIVATE ${ARGN})
+    set_source_files_properties(${ARGN} TARGET_DIRECTORY ${target} PROPERTIES LANGUAGE CXX)
+    return()
+  endif()
+  if(NOT TARGET ${target}_kernels)
+    # A target of its own: clang-tidy and the check of headers cannot read nvcc's commands.
+    add_library(${target}_kernels OBJECT)
+    set_target_properties(${target}_kernels PROPERTIES EXPORT_COMPILE_COMMANDS OFF)
+    target_compile_options(${target}_kernels PRIVATE
+      --Werror=all-warnings "-Xcompiler=-Wall,-Wextra,-Wshadow,-Werror")
+    # fmt 9 gives nvcc no constexpr, then GCC misses it; and its consteval is more than nvcc 13 can do.
+    target_compile_definitions(${target}_kernels PRIVATE FMT_USE_CONSTEXPR=1 FMT_CONSTEVAL=)
+    target_include_directories(${target}_kernels PRIVATE ${PROJECT_SOURCE_DIR})
+    target_link_libraries(${target}_kernels PRIVATE fmt::fmt tl::expected)
+    target_link_libraries(${target} PRIVATE ${target}_kernels)
+  endif()
+  target_sources(${target}_kernels PRIVATE ${ARGN})
 endfunction()
 
 # millrace_gpu_test(NAME PROGRAM FILTER): a CTest with label gpu that runs the cases of a Boost.Test program whose names

@@ -23,6 +23,7 @@ LIBRARIES = [
     (r"gloo/", r"runtime/collective/.*"),
     (r"nccl", r"runtime/collective/.*"),
     (r"cuda", r"runtime/(device|collective)/.*"),
+    (r"(cub|thrust)/", r".*\.cu"),  # a part of the CUDA toolkit: scans, sorts, reductions for kernels
     (r"xxhash\.h", r"runtime/digest\.cpp"),
     (r"spdlog/", r"runtime/.*"),
     (r"fmt/", r".*"),
