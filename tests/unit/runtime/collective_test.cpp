@@ -17,6 +17,8 @@
 
 #include "runtime/collective/gloo.hpp"
 #include "runtime/collective/local.hpp"
+#include "runtime/collective/nccl.hpp"
+#include "runtime/device/device.hpp"
 #include "tests/support/ranks.hpp"
 
 using namespace millrace;
@@ -27,6 +29,15 @@ namespace {
 
 using ranks = std::vector<std::unique_ptr<collective>>;
 using clock_type = std::chrono::steady_clock;
+
+ranks all_of(std::vector<result<std::unique_ptr<collective>>> joined) {
+  ranks made;
+  for (auto &one : joined) {
+    BOOST_REQUIRE_MESSAGE(one, one.error().message);
+    made.push_back(std::move(*one));
+  }
+  return made;
+}
 
 // One conformance suite for every backend.
 struct local_backend {
@@ -46,16 +57,46 @@ struct gloo_backend {
             join_gloo({.rank = rank, .size = size, .deadline = deadline}, store);
       });
     threads.clear(); // joins
-    ranks made;
-    for (auto &one : joined) {
-      BOOST_REQUIRE_MESSAGE(one, one.error().message);
-      made.push_back(std::move(*one));
-    }
-    return made;
+    return all_of(std::move(joined));
   }
 };
 
-using backends = boost::mpl::list<local_backend, gloo_backend>;
+/// A GPU for each rank: NCCL refuses two ranks on one.
+struct nccl_backend {
+  static constexpr std::size_t most_ranks = 4;
+  static ranks make(int size, std::chrono::milliseconds deadline) {
+    const auto store = make_gloo_store();
+    std::vector<result<std::unique_ptr<collective>>> joined(static_cast<std::size_t>(size));
+    std::vector<std::jthread> threads;
+    for (int rank = 0; rank < size; ++rank)
+      threads.emplace_back([&, rank] {
+        joined[static_cast<std::size_t>(rank)] =
+            join_nccl({.rank = rank, .size = size, .device = rank, .deadline = deadline}, store);
+      });
+    threads.clear(); // joins
+    return all_of(std::move(joined));
+  }
+};
+
+using backends = boost::mpl::list<local_backend, gloo_backend, nccl_backend>;
+
+/// A precondition of cases: skips those over NCCL, with the reason, where it cannot be.
+boost::test_tools::assertion_result backend_is_here(boost::unit_test::test_unit_id id) {
+  boost::test_tools::assertion_result answer(true);
+  const std::string name = boost::unit_test::framework::get<boost::unit_test::test_case>(id).p_name;
+  if (name.find("nccl_backend") == std::string::npos)
+    return answer;
+  const auto gpus = devices().size() - 1;
+  if (const auto here = nccl_is_here(); !here) {
+    answer = false;
+    answer.message() << here.error().message;
+  } else if (gpus < nccl_backend::most_ranks) {
+    answer = false;
+    answer.message() << nccl_backend::most_ranks << " GPUs are needed, one for each rank; " << gpus
+                     << " are here";
+  }
+  return answer;
+}
 
 void check_all_ok(const std::vector<status> &answers) {
   for (const auto &answer : answers)
@@ -97,6 +138,7 @@ status end_a_call(collective &mine) { return (mine.*&opened::exchange)({}, {}); 
 
 BOOST_AUTO_TEST_SUITE(collectives)
 
+BOOST_TEST_DECORATOR(*boost::unit_test::precondition(backend_is_here))
 BOOST_AUTO_TEST_CASE_TEMPLATE(int64_sums_are_exact_on_every_rank, Backend, backends) {
   auto all = Backend::make(4, 10s);
   const auto values = reduced<std::int64_t>(
@@ -111,6 +153,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(int64_sums_are_exact_on_every_rank, Backend, backe
   }
 }
 
+BOOST_TEST_DECORATOR(*boost::unit_test::precondition(backend_is_here))
 BOOST_AUTO_TEST_CASE_TEMPLATE(double_sums_are_taken_in_the_order_of_the_ranks, Backend, backends) {
   auto all = Backend::make(3, 10s);
   // (1 + 1e16) - 1e16 is 0 in this order and 1 in any that ends with the 1.
@@ -126,6 +169,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(double_sums_are_taken_in_the_order_of_the_ranks, B
   }
 }
 
+BOOST_TEST_DECORATOR(*boost::unit_test::precondition(backend_is_here))
 BOOST_AUTO_TEST_CASE_TEMPLATE(min_and_max_are_over_all_ranks, Backend, backends) {
   auto all = Backend::make(3, 10s);
   const auto value = [](int rank) { return std::array<std::int64_t, 2>{rank, 10 - rank}; };
@@ -139,6 +183,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(min_and_max_are_over_all_ranks, Backend, backends)
   }
 }
 
+BOOST_TEST_DECORATOR(*boost::unit_test::precondition(backend_is_here))
 BOOST_AUTO_TEST_CASE_TEMPLATE(a_sum_beyond_int64_is_the_same_error_on_every_rank, Backend,
                               backends) {
   auto all = Backend::make(2, 10s);
@@ -153,6 +198,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_sum_beyond_int64_is_the_same_error_on_every_rank
   }
 }
 
+BOOST_TEST_DECORATOR(*boost::unit_test::precondition(backend_is_here))
 BOOST_AUTO_TEST_CASE_TEMPLATE(gathered_bytes_stand_in_rank_order, Backend, backends) {
   auto all = Backend::make(4, 10s);
   std::vector<std::vector<std::byte>> gathered(4, std::vector<std::byte>(12));
@@ -165,6 +211,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(gathered_bytes_stand_in_rank_order, Backend, backe
       BOOST_TEST(std::to_integer<std::size_t>(own[i]) == i / 3 + 1);
 }
 
+BOOST_TEST_DECORATOR(*boost::unit_test::precondition(backend_is_here))
 BOOST_AUTO_TEST_CASE_TEMPLATE(a_broadcast_reaches_every_rank, Backend, backends) {
   auto all = Backend::make(3, 10s);
   std::vector<std::array<std::byte, 2>> values(3);
@@ -177,6 +224,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_broadcast_reaches_every_rank, Backend, backends)
     BOOST_TEST((own == std::array<std::byte, 2>{std::byte(2), std::byte(2)}));
 }
 
+BOOST_TEST_DECORATOR(*boost::unit_test::precondition(backend_is_here))
 BOOST_AUTO_TEST_CASE_TEMPLATE(a_job_of_one_rank_needs_nobody, Backend, backends) {
   auto all = Backend::make(1, 10s);
   const auto values = reduced<double>(
@@ -188,6 +236,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_job_of_one_rank_needs_nobody, Backend, backends)
   BOOST_TEST(values[0][0] == 1.5);
 }
 
+BOOST_TEST_DECORATOR(*boost::unit_test::precondition(backend_is_here))
 BOOST_AUTO_TEST_CASE_TEMPLATE(empty_blocks_are_exchanged_like_others, Backend, backends) {
   auto all = Backend::make(2, 10s);
   check_all_ok(on_all_ranks(all, [](collective &mine) {
@@ -195,6 +244,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(empty_blocks_are_exchanged_like_others, Backend, b
   }));
 }
 
+BOOST_TEST_DECORATOR(*boost::unit_test::precondition(backend_is_here))
 BOOST_AUTO_TEST_CASE_TEMPLATE(many_rounds_do_not_mix, Backend, backends) {
   auto all = Backend::make(3, 10s);
   const auto wrong = on_all_ranks(all, [](collective &mine) {
@@ -210,6 +260,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(many_rounds_do_not_mix, Backend, backends) {
   BOOST_TEST(std::accumulate(wrong.begin(), wrong.end(), 0) == 0);
 }
 
+BOOST_TEST_DECORATOR(*boost::unit_test::precondition(backend_is_here))
 BOOST_AUTO_TEST_CASE_TEMPLATE(different_sizes_are_the_same_conflict_on_every_rank, Backend,
                               backends) {
   auto all = Backend::make(3, 10s);
@@ -225,6 +276,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(different_sizes_are_the_same_conflict_on_every_ran
   }
 }
 
+BOOST_TEST_DECORATOR(*boost::unit_test::precondition(backend_is_here))
 BOOST_AUTO_TEST_CASE_TEMPLATE(different_calls_are_a_conflict_after_which_ranks_go_on, Backend,
                               backends) {
   auto all = Backend::make(2, 10s);
@@ -240,6 +292,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(different_calls_are_a_conflict_after_which_ranks_g
   }));
 }
 
+BOOST_TEST_DECORATOR(*boost::unit_test::precondition(backend_is_here))
 BOOST_AUTO_TEST_CASE_TEMPLATE(a_missing_rank_ends_the_others_by_the_deadline, Backend, backends) {
   auto all = Backend::make(3, 300ms);
   auto missing = std::move(all[2]);
@@ -262,6 +315,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_missing_rank_ends_the_others_by_the_deadline, Ba
       (answers[0].error().code == errc::timed_out || answers[1].error().code == errc::timed_out));
 }
 
+BOOST_TEST_DECORATOR(*boost::unit_test::precondition(backend_is_here))
 BOOST_AUTO_TEST_CASE_TEMPLATE(a_rank_that_leaves_ends_the_others_before_the_deadline, Backend,
                               backends) {
   auto all = Backend::make(2, 60s);
@@ -275,6 +329,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_rank_that_leaves_ends_the_others_before_the_dead
   BOOST_TEST((answers[0].error().code == errc::peer_lost));
 }
 
+BOOST_TEST_DECORATOR(*boost::unit_test::precondition(backend_is_here))
 BOOST_AUTO_TEST_CASE_TEMPLATE(abort_ends_a_call_under_way_and_then_every_rank, Backend, backends) {
   for (int round = 0; round < 10; ++round) { // now before, now after the others wait
     auto all = Backend::make(3, 60s);
@@ -298,6 +353,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(abort_ends_a_call_under_way_and_then_every_rank, B
   }
 }
 
+BOOST_TEST_DECORATOR(*boost::unit_test::precondition(backend_is_here))
 BOOST_AUTO_TEST_CASE_TEMPLATE(after_a_failure_every_call_fails_at_once, Backend, backends) {
   auto all = Backend::make(2, 60s);
   all[0]->abort("the run stops");
