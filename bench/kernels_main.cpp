@@ -14,6 +14,7 @@
 #include "actors/graph/echo.hpp"
 #include "actors/packer/pruned.hpp"
 #include "actors/trainer/spread.hpp"
+#include "bench/pair_reporter.hpp"
 #include "runtime/random.hpp"
 #include "schema/body.hpp"
 
@@ -124,37 +125,6 @@ void add(const kernel &one, tokens &on) {
   });
 }
 
-/// Prints a kernel and its memcpy in one row.
-class pair_reporter : public benchmark::BenchmarkReporter {
-public:
-  bool ReportContext(const Context &) override {
-    fmt::print("{:<22}{:>10}{:>12}{:>12}{:>10}\n{:<22}{:>10}{:>12}{:>12}{:>10}\n", "kernel",
-               "tokens", "GB/s", "memcpy", "ratio", "", "", "median", "GB/s", "");
-    return true;
-  }
-  void ReportRuns(const std::vector<Run> &runs) override {
-    for (const auto &run : runs)
-      if (run.run_type == Run::RT_Aggregate && run.aggregate_name == "median")
-        take(run);
-  }
-
-private:
-  void take(const Run &run) {
-    const auto name = run.run_name.function_name;
-    const auto last = name.rfind('|');
-    const auto middle = name.rfind('|', last - 1);
-    const auto rate = run.counters.at("bytes_per_second").value / 1e9;
-    if (name.substr(last + 1) == "kernel") {
-      kernel_rate_ = rate;
-      return;
-    }
-    fmt::print("{:<22}{:>10}{:>12.1f}{:>12.1f}{:>10.2f}\n", name.substr(0, middle),
-               name.substr(middle + 1, last - middle - 1), kernel_rate_, rate, kernel_rate_ / rate);
-  }
-
-  double kernel_rate_ = 0;
-};
-
 } // namespace
 
 } // namespace millrace::bench
@@ -179,7 +149,7 @@ int main(int argc, char **argv) {
   for (auto *on : {&small, &large})
     for (const auto &one : millrace::bench::kernels())
       millrace::bench::add(one, *on);
-  millrace::bench::pair_reporter table;
+  millrace::bench::pair_reporter table("memcpy");
   benchmark::RunSpecifiedBenchmarks(&table);
   return 0;
 }
