@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Draws a run's reward, entropy and staleness by step: plot_metrics.py METRICS.jsonl OUT.svg (Debian: python3-matplotlib)."""
+"""Draws a run's reward, entropy and staleness (largest, dashed: mean) by step: plot_metrics.py METRICS.jsonl OUT.svg (Debian: python3-matplotlib)."""
 import json
 import sys
 
@@ -16,7 +16,7 @@ def main(metrics, out):
     x = [step["step"] for step in steps]
     rows = [("mean reward", [step["all"]["reward"] for step in steps]),
             ("entropy (nats)", [step["all"]["entropy"] for step in steps]),
-            ("staleness: largest, mean (versions)", [step["staleness"]["max"] for step in steps])]
+            ("staleness (versions)", [step["staleness"]["max"] for step in steps])]
     figure, axes = plt.subplots(len(rows), 1, sharex=True, figsize=(8, 7))
     for axis, (name, values) in zip(axes, rows):
         axis.plot(x, values, linewidth=1.2)
