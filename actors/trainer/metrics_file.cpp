@@ -131,7 +131,13 @@ status append_line(const std::filesystem::path &path, std::string_view line) {
   auto file = append_file::open(path, {.sync = false});
   if (!file)
     return tl::unexpected(std::move(file).error());
-  return file->append(std::array{std::as_bytes(std::span(line))});
+  // A process that died while it wrote left part of a line: it stays one, and this begins anew.
+  const auto before = file->map();
+  if (!before)
+    return tl::unexpected(before.error());
+  const auto bytes = before->bytes();
+  const std::string_view end = bytes.empty() || bytes.back() == std::byte{'\n'} ? "" : "\n";
+  return file->append(std::array{std::as_bytes(std::span(end)), std::as_bytes(std::span(line))});
 }
 
 } // namespace millrace

@@ -68,6 +68,7 @@ void trainer::begin(const begin_training &in) {
     return;
   }
   ranks_ = std::move(*joined);
+  generation_ = in.generation;
   if (options_.breaker)
     options_.breaker->watch(ranks_);
   if (auto begun = learner_->begin(in.generation); !begun) {
@@ -116,7 +117,9 @@ void trainer::step(const train_step &in) {
   crash_point("trainer.step.begin");
   auto totals = apply(in);
   if (!totals) {
-    fail_with(std::move(totals).error());
+    auto why = std::move(totals).error();
+    why.message = fmt::format("generation {}: {}", generation_, why.message);
+    fail_with(std::move(why));
     return;
   }
   applied_ = in.step;

@@ -79,12 +79,13 @@ private:
   peer feeder_; ///< of the same rank; none before its first message
   std::shared_ptr<run_counters> counters_;
   std::shared_ptr<collective> ranks_;
-  std::uint64_t applied_ = 0;   ///< the last step that the learner has applied
-  std::uint64_t saved_ = 0;     ///< the last step of which there is a checkpoint
-  bool save_due_ = false;       ///< of `applied_`; no step is applied before it
-  std::uint64_t last_step_ = 0; ///< of the run, once it is known: it is saved in any case
-  std::deque<train_step> held_; ///< steps that wait for that
-  bool looking_ = false;        ///< a save_again is on its way
+  std::uint64_t generation_ = 0; ///< of the job that the rank has joined
+  std::uint64_t applied_ = 0;    ///< the last step that the learner has applied
+  std::uint64_t saved_ = 0;      ///< the last step of which there is a checkpoint
+  bool save_due_ = false;        ///< of `applied_`; no step is applied before it
+  std::uint64_t last_step_ = 0;  ///< of the run, once it is known: it is saved in any case
+  std::deque<train_step> held_;  ///< steps that wait for that
+  bool looking_ = false;         ///< a save_again is on its way
   bool said_no_space_ = false;
 };
 

@@ -147,6 +147,9 @@ BOOST_AUTO_TEST_CASE(lines_are_added_one_after_the_other) {
   BOOST_REQUIRE(append_line(folder / "m.jsonl", "one\n"));
   BOOST_REQUIRE(append_line(folder / "m.jsonl", "two\n"));
   BOOST_TEST(read_file(folder / "m.jsonl", 100).value() == "one\ntwo\n");
+  BOOST_REQUIRE(write_file_atomically(folder / "m.jsonl", "one\nto")); // died while it wrote
+  BOOST_REQUIRE(append_line(folder / "m.jsonl", "three\n"));
+  BOOST_TEST(read_file(folder / "m.jsonl", 100).value() == "one\nto\nthree\n");
   BOOST_TEST(!append_line(folder / "no/m.jsonl", "one\n"));
 }
 

@@ -184,6 +184,21 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_that_its_policy_refuses_ends_the_run_with_its_
   BOOST_TEST(why.message.find("rank-0.ckpt") != std::string::npos, why.message);
 }
 
+BOOST_AUTO_TEST_CASE(a_lost_rank_is_told_with_generation_step_operation_and_rank) {
+  options.join = [](std::uint64_t) -> result<std::unique_ptr<collective>> {
+    return std::move(make_local_collective(2, 10s)[0]); // the other one is gone
+  };
+  begin();
+  load(0);
+  join(3);
+  train(1);
+  const auto why = failure();
+  BOOST_TEST((why.code == errc::peer_lost));
+  BOOST_TEST(why.message.find("generation 3: step 1: all_gather of what each rank was handed, rank "
+                              "0 of 2") == 0U,
+             why.message);
+}
+
 BOOST_AUTO_TEST_CASE(older_checkpoints_go_when_a_later_one_is_durable) {
   begin_joined(0);
   train(1, 6);
