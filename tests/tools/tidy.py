@@ -46,8 +46,9 @@ def main():
     cache.mkdir(parents=True, exist_ok=True)
     version = subprocess.run([TIDY, "--version"], capture_output=True, check=True).stdout
     common = version + (root / ".clang-tidy").read_bytes()
+    # nvcc's options mean nothing to clang-tidy; what a .cu file holds but for launches stands in headers.
     sources = [p for c in json.loads((build / "compile_commands.json").read_text())
-               if (p := Path(c["file"])).relative_to(root).parts[0] in FOLDERS]
+               if (p := Path(c["file"])).relative_to(root).parts[0] in FOLDERS and p.suffix == ".cpp"]
 
     def check(source):
         passed = cache / key_of(root, source, common)
