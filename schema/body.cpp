@@ -387,6 +387,11 @@ void visit(vector_audit &a, const wire::HostEnvelope &root) {
     return a.text(root.message_as_DrainQuestion()->name());
   case wire::HostMessage::ToolAnswer:
     return a.text(root.message_as_ToolAnswer()->text());
+  case wire::HostMessage::FeedQuestion:
+    return a.text(root.message_as_FeedQuestion()->reason());
+  case wire::HostMessage::FeedAnswer:
+    a.text(root.message_as_FeedAnswer()->reason());
+    return a.text(root.message_as_FeedAnswer()->folder());
   case wire::HostMessage::NONE:
   case wire::HostMessage::DrainProcess:
   case wire::HostMessage::StatusQuestion:

@@ -8,6 +8,7 @@
 #include "runtime/utf8.hpp"
 #include "schema/field_reader.hpp"
 #include "schema/limits.hpp"
+#include "schema/wire_digest.hpp"
 
 namespace millrace {
 
@@ -136,6 +137,22 @@ auto write(FlatBufferBuilder &out, const tool_answer &in) {
   return wire::CreateToolAnswer(out, in.ok, text);
 }
 
+auto write(FlatBufferBuilder &out, const feed_question &in) {
+  const auto reason = prose_into(out, in.reason);
+  return wire::CreateFeedQuestion(out, in.rank, in.peer, in.peers, in.asker,
+                                  static_cast<wire::FeedWish>(in.wish), in.generation, in.step,
+                                  in.index, reason);
+}
+
+auto write(FlatBufferBuilder &out, const feed_answer &in) {
+  const auto reason = prose_into(out, in.reason);
+  const auto folder = text_into(out, in.folder);
+  const auto digest = digest_of(in.digest);
+  return wire::CreateFeedAnswer(out, static_cast<wire::FeedState>(in.state), reason, in.restart,
+                                in.generation, in.step, &digest, in.rl_tokens, in.ce_tokens,
+                                in.ref_kl_tokens, in.micro_batches, folder);
+}
+
 template <class Table> constexpr wire::HostMessage type_of(Offset<Table>) {
   return wire::HostMessageTraits<Table>::enum_value;
 }
@@ -143,9 +160,9 @@ template <class Table> constexpr wire::HostMessage type_of(Offset<Table>) {
 // ---- in
 
 constexpr std::array<std::string_view, std::variant_size_v<variant_type>> names{
-    "process_alive",  "directory_view", "process_leaves",  "drain_process",
-    "end_run",        "process_report", "status_question", "status_answer",
-    "drain_question", "tool_answer",    "process_lost"};
+    "process_alive",  "directory_view",  "process_leaves", "drain_process",  "end_run",
+    "process_report", "status_question", "status_answer",  "drain_question", "tool_answer",
+    "process_lost",   "feed_question",   "feed_answer"};
 
 process_entry entry_of(field_reader &in, const wire::ProcessEntry *given) {
   const auto *entry = in.required(given, "entry");
@@ -249,6 +266,35 @@ tool_answer read(field_reader &in, const wire::ToolAnswer &table) {
   return {table.ok(), in.text(table.text(), "text", limits::text_bytes)};
 }
 
+feed_question read(field_reader &in, const wire::FeedQuestion &table) {
+  feed_question out{table.rank(),
+                    table.peer(),
+                    table.peers(),
+                    table.asker(),
+                    in.one_of(table.wish(), feed_wish::leave, "wish"),
+                    table.generation(),
+                    table.step(),
+                    table.index(),
+                    in.text(table.reason(), "reason", limits::text_bytes)};
+  if (out.asker == 0)
+    in.refuse(errc::bad_value, "asker", "it is missing");
+  return out;
+}
+
+feed_answer read(field_reader &in, const wire::FeedAnswer &table) {
+  return {in.one_of(table.state(), feed_state::refused, "state"),
+          in.text(table.reason(), "reason", limits::text_bytes),
+          table.restart(),
+          table.generation(),
+          table.step(),
+          table.digest() == nullptr ? digest128{} : digest_of(*table.digest()),
+          table.rl_tokens(),
+          table.ce_tokens(),
+          table.ref_kl_tokens(),
+          table.micro_batches(),
+          in.text(table.folder(), "folder")};
+}
+
 using read_function = variant_type (*)(field_reader &, const void *);
 
 template <class Table> variant_type read_as(field_reader &in, const void *table) {
@@ -273,7 +319,8 @@ template <class... Tables> struct table_list {
 using tables =
     table_list<wire::ProcessAlive, wire::DirectoryView, wire::ProcessLeaves, wire::DrainProcess,
                wire::EndRun, wire::ProcessReport, wire::StatusQuestion, wire::StatusAnswer,
-               wire::DrainQuestion, wire::ToolAnswer, wire::ProcessLost>;
+               wire::DrainQuestion, wire::ToolAnswer, wire::ProcessLost, wire::FeedQuestion,
+               wire::FeedAnswer>;
 
 } // namespace
 

@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "actors/node/feed_messages.hpp"
 #include "actors/peer.hpp"
 
 namespace millrace {
@@ -145,7 +146,7 @@ struct tool_answer {
 struct host_parcel {
   std::variant<process_alive, directory_view, process_leaves, drain_process, end_run,
                process_report, status_question, status_answer, drain_question, tool_answer,
-               process_lost>
+               process_lost, feed_question, feed_answer>
       what;
 };
 

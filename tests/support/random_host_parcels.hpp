@@ -103,6 +103,28 @@ private:
   status_answer one(std::type_identity<status_answer>) { return {text(), some<status_line>()}; }
   drain_question one(std::type_identity<drain_question>) { return {text(1)}; }
   tool_answer one(std::type_identity<tool_answer>) { return {pick(0, 1) == 1, text()}; }
+  feed_question one(std::type_identity<feed_question>) {
+    return {small(),  small(),  small(), number() | 1, static_cast<feed_wish>(pick(0, 5)),
+            number(), number(), small(), text()};
+  }
+  feed_answer one(std::type_identity<feed_answer>) {
+    feed_answer out{static_cast<feed_state>(pick(0, 7)),
+                    text(),
+                    pick(0, 1) == 1,
+                    number(),
+                    number(),
+                    {},
+                    signed_number(),
+                    signed_number(),
+                    signed_number(),
+                    small(),
+                    text()};
+    for (auto &byte : out.digest.bytes)
+      byte = static_cast<std::uint8_t>(pick(0, 255));
+    return out;
+  }
+  std::uint32_t small() { return static_cast<std::uint32_t>(number()); }
+  std::int64_t signed_number() { return static_cast<std::int64_t>(number()); }
 
   std::mt19937_64 random_;
 };
@@ -154,6 +176,8 @@ struct same_host_message {
     const auto &[ok, text] = a;
     return std::tie(ok, text) == std::tie(b.ok, b.text);
   }
+  bool operator()(const feed_question &a, const feed_question &b) const { return a == b; }
+  bool operator()(const feed_answer &a, const feed_answer &b) const { return a == b; }
   template <class A, class B> bool operator()(const A &, const B &) const { return false; }
 };
 
