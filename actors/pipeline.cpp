@@ -10,6 +10,7 @@
 #include "actors/planner/planner.hpp"
 #include "actors/reader/env_reader.hpp"
 #include "actors/scorer/scorer.hpp"
+#include "actors/trainer/external_learner.hpp"
 #include "actors/trainer/feeder.hpp"
 #include "actors/trainer/policies.hpp"
 #include "actors/trainer/policy_learner.hpp"
@@ -52,17 +53,12 @@ public:
   }
 
   status spawn_trainer(const actor_spec &spec) {
-    auto what = make_policy(config_.trainer, {.rank = spec.number,
-                                              .ranks = config_.plan.ranks,
-                                              .vocab_size = config_.vocab_size,
-                                              .board = parts_.board});
+    auto what = learner_of(spec.number);
     if (!what)
       return tl::unexpected(std::move(what).error());
-    auto learns = std::make_unique<policy_learner>(options_of_learner(spec.number),
-                                                   std::move(*what), parts_.counters);
     const auto trains =
         system_.spawn<trainer, caf::detached>(parts_.context, options_of_trainer(spec.number),
-                                              std::move(learns), supervisor_, parts_.counters);
+                                              std::move(*what), supervisor_, parts_.counters);
     const auto feeds =
         system_.spawn<feeder>(parts_.context,
                               feeder_options{.rank = spec.number,
@@ -164,12 +160,25 @@ private:
     return std::make_unique<recording_source>(std::move(*file));
   }
 
+  result<std::unique_ptr<learner>> learner_of(std::uint32_t rank) const {
+    if (config_.trainer.kind == trainer_kind::external)
+      return make_external_learner(parts_.desks->of(rank), parts_.dump);
+    auto what = make_policy(config_.trainer, {.rank = rank,
+                                              .ranks = config_.plan.ranks,
+                                              .vocab_size = config_.vocab_size,
+                                              .board = parts_.board});
+    if (!what)
+      return tl::unexpected(std::move(what).error());
+    return std::make_unique<policy_learner>(options_of_learner(rank), std::move(*what),
+                                            parts_.counters);
+  }
+
   trainer_options options_of_trainer(std::uint32_t rank) const {
     return {.rank = rank,
             .join = parts_.join(rank),
             .checkpoints = {.folder = parts_.state / "checkpoints",
                             .run = config_.id,
-                            .policy = config_.trainer.policy,
+                            .policy = config_.trainer.checkpoint_name(),
                             .rank = rank,
                             .ranks = config_.plan.ranks,
                             .sync = config_.recovery.sync ? file_sync::on : file_sync::off},

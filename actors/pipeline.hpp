@@ -14,6 +14,7 @@
 #include "actors/reader/quarantine.hpp"
 #include "actors/run_config.hpp"
 #include "actors/run_counters.hpp"
+#include "actors/trainer/feed_desks.hpp"
 #include "actors/trainer/trainer.hpp"
 
 namespace millrace {
@@ -45,6 +46,8 @@ struct pipeline_parts {
   std::function<std::vector<rank_notice>()> told;
   /// Ends the waits of trainers for each other.
   std::shared_ptr<collective_breaker> breaker;
+  /// Where trainers in Python come; without desks if they are of another kind.
+  std::shared_ptr<feed_desks> desks;
   std::unique_ptr<run_log> log; ///< where the planner is; it takes it
   /// Of a live environment: what its policy shows, and what it has made. Null without one.
   std::shared_ptr<bigram_board> board;

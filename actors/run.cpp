@@ -43,6 +43,8 @@ constexpr std::chrono::seconds shutdown_deadline{40};
 constexpr std::chrono::seconds restart_deadline{1};
 /// Exit code of a process that is to be started again (launch/terminal.hpp).
 constexpr int exit_to_restart = 75;
+/// How long trainers in Python may take to hear of the end. They ask once a second.
+constexpr std::chrono::seconds last_word_deadline{2};
 /// How long what is queued for other processes may take at the end.
 constexpr std::chrono::seconds flush_deadline{5};
 
@@ -74,10 +76,11 @@ result<std::filesystem::path> recording_of(const source_config &source, const st
 
 /// After a failure trainers wait for ranks that do not come any more: that ends first. Actors that
 /// hang would keep the process for ever: say why it ends and who they are, and go.
-void end_actors(caf::scoped_actor &self, const pipeline &actors, collective_breaker &ranks,
+void end_actors(caf::scoped_actor &self, const pipeline &actors, const pipeline_parts &parts,
                 const run_state &state, std::ostream &out) {
   if (state.failure)
-    ranks.break_all(state.failure->message);
+    parts.breaker->break_all(state.failure->message);
+  parts.desks->end(state.failure);
   const auto deadline = state.wants_restart() ? restart_deadline : shutdown_deadline;
   const auto alive = shut_down(actors.stages, self, clock::now() + deadline);
   if (alive.empty())
@@ -223,6 +226,22 @@ struct process_parts {
   }
 };
 
+/// For trainers in Python. Known before the first question can come.
+std::shared_ptr<feed_desks> desks_of(const run_config &config, const process_options &process,
+                                     const std::shared_ptr<wait_board> &waits) {
+  std::vector<std::uint32_t> ranks;
+  if (config.trainer.kind == trainer_kind::external)
+    for (const auto &one : process.actors)
+      if (one.what == role::trainer)
+        ranks.push_back(one.number);
+  return std::make_shared<feed_desks>(std::move(ranks),
+                                      feed_desk_options{.rank = 0,
+                                                        .peers = config.trainer.peers,
+                                                        .patience = config.link.limits().timeout,
+                                                        .restarts = config.recovery.wait_s > 0},
+                                      waits);
+}
+
 result<process_parts> prepare(const run_config &config, const process_options &process,
                               const run_options &options, const state_folder &state,
                               std::ostream &out) {
@@ -253,6 +272,9 @@ result<process_parts> prepare(const run_config &config, const process_options &p
   stages.max_steps = options.max_steps;
   stages.dump = options.dump;
   stages.exports = options.exports;
+  if (config.trainer.kind == trainer_kind::external && !options.exports.empty())
+    return fail(errc::bad_argument, "--export writes what a policy of this program says of tokens; "
+                                    "trainer.kind is external");
   if (config.source.is_live()) {
     if (parts.reads() != holds(process.actors, role::trainer))
       return fail(errc::bad_argument,
@@ -264,6 +286,7 @@ result<process_parts> prepare(const run_config &config, const process_options &p
   }
   stages.counters = std::make_shared<run_counters>();
   stages.breaker = std::make_shared<collective_breaker>();
+  stages.desks = desks_of(config, process, stages.counters->waits);
   stages.refused = std::make_shared<quarantine>(
       state.path() / (process.alone ? std::string("quarantine.jsonl")
                                     : fmt::format("quarantine-{}.jsonl", process.name)));
@@ -429,8 +452,13 @@ status run_with(caf::actor_system &system, signal_guard &signals,
   auto directory_key = config.link.directory_key;
   if (directory_key.empty())
     directory_key = entry.key;
+  office->seat(parts.stages.desks);
   MILLRACE_TRY(open(*office, std::move(*sockets), parts.process.alone));
   entry.endpoint = office->endpoint();
+  const auto feeds =
+      feed_endpoints::write(parts.state, parts.stages.desks->ranks(), entry.endpoint, entry.key);
+  if (!feeds)
+    return tl::unexpected(feeds.error());
   MILLRACE_TRY(write_endpoint(parts.process, entry.endpoint, out));
   pipeline stages;
   const auto staff = start(system, caf::actor_cast<caf::actor>(self), office, std::move(entry),
@@ -455,7 +483,8 @@ status run_with(caf::actor_system &system, signal_guard &signals,
                                              : 2 * config.link.limits().timeout,
              .can_drain = parts.can_drain()},
             watch(parts, office->endpoint(), directory_key, heard));
-  end_actors(self, stages, *parts.stages.breaker, heard, out);
+  end_actors(self, stages, parts.stages, heard, out);
+  parts.stages.desks->wait_until_heard(last_word_deadline);
   if (parts.reads() && !heard.failure)
     if (auto counted =
             complete_sources(heard.sources, parts.stages.live.get(), parts.stages.recording);

@@ -22,6 +22,7 @@ constexpr std::size_t longest_path = 4095;
 constexpr std::size_t longest_endpoint = 300;
 
 constexpr std::array<std::string_view, 2> last_batches{"ship", "hold"};
+constexpr std::array<std::string_view, 2> trainer_kinds{"policy", "external"};
 constexpr std::array<std::string_view, 3> keeps{"auto", "durable", "trained"};
 constexpr std::array<std::string_view, 4> action_losses{"auto", "rl", "ce", "ref_kl"};
 constexpr std::array<std::string_view, 3> samplers{"any", "live", "frozen"};
@@ -89,6 +90,12 @@ constexpr std::array run_table{
     run_key("trainer.timeout", MILLRACE_MEMBER(trainer.timeout_s), number_type{1, 86'400}, "s",
             "How long ranks wait for each other before they give up. Less: a rank that hangs is "
             "noticed sooner; one that only stalls ends the run."),
+    run_key("trainer.kind", MILLRACE_MEMBER(trainer.kind), choice_type{trainer_kinds, {}}, "",
+            "Who trains: policy, trainer.policy in the rank's own process; external, processes in "
+            "Python that attach to it (docs/python.md)."),
+    run_key("trainer.peers", MILLRACE_MEMBER(trainer.peers), count_up_to(most_actors), "processes",
+            "With trainer.kind = \"external\": processes that share a rank's data (context, "
+            "tensor, pipeline parallel). A step is trained when all of them have said so."),
     run_key("trainer.policy", MILLRACE_MEMBER(trainer.policy), text_type{1, longest_path}, "",
             "What is trained: replay (nothing: the data path alone), bigram (a table of logits, by "
             "SGD), or the path of a shared library with a slash in it (docs/policies.md)."),

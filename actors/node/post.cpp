@@ -130,7 +130,18 @@ void post::add_local(const contact &who) {
   local_.insert_or_assign(who.who.id().name, who);
 }
 
+void post::seat(std::shared_ptr<feed_desks> desks) {
+  desks->answer_through([office = weak_from_this()](request_id request, message parts) {
+    if (const auto here = office.lock())
+      here->answer(request, std::move(parts));
+  });
+  const std::lock_guard lock(mutex_);
+  desks_ = std::move(desks);
+}
+
+/// Questions may come before it has returned: they wait for the hub.
 status post::open(hub_options options) {
+  const std::lock_guard lock(mutex_);
   self_ = options.self;
   auto started = hub::start(std::move(options), *this);
   if (!started)
@@ -253,6 +264,8 @@ void post::answer(request_id request, const host_parcel &what) {
   hub_->answer(request, encode(what));
 }
 
+void post::answer(request_id request, message parts) { hub_->answer(request, std::move(parts)); }
+
 void post::received(const process_identity &from, message parts) {
   if (is_host_message(parts)) {
     take_host_message(from, parts);
@@ -304,7 +317,13 @@ void post::complain(const process_identity &from, const error &why) {
 
 void post::asked(request_id request, message parts) {
   auto in = decode_host(parts);
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
+  if (const auto *feed = in ? std::get_if<feed_question>(&in->what) : nullptr; feed && desks_) {
+    const auto desks = desks_;
+    lock.unlock(); // a desk has a lock of its own
+    desks->ask(request, *feed);
+    return;
+  }
   if (!in)
     hub_->answer(request, encode(host_parcel{tool_answer{false, in.error().message}}));
   else if (!staff_.directory)

@@ -13,6 +13,7 @@
 #include "actors/node/codec.hpp"
 #include "actors/node/host_messages.hpp"
 #include "actors/pipeline.hpp"
+#include "actors/trainer/feed_desks.hpp"
 #include "transport/hub.hpp"
 
 namespace millrace {
@@ -49,6 +50,9 @@ public:
        std::shared_ptr<memory_meter> memory)
       : system_(system), context_(context), memory_(std::move(memory)) {}
 
+  /// Who answers trainers in Python. Before open().
+  void seat(std::shared_ptr<feed_desks> desks);
+
   /// Binds the hub. Errors: those of hub::start.
   status open(hub_options options);
 
@@ -79,6 +83,7 @@ public:
   /// To an actor's name in a process.
   void send(const std::string &process, const std::string &actor, const parcel &what);
   void answer(request_id request, const host_parcel &what);
+  void answer(request_id request, message parts);
 
   /// Where others reach this process. After open().
   const std::string &endpoint() const noexcept { return hub_->endpoint(); }
@@ -112,6 +117,7 @@ private:
   std::unique_ptr<hub> hub_;
 
   mutable std::mutex mutex_; ///< guards what follows
+  std::shared_ptr<feed_desks> desks_;
   staff staff_;
   std::map<std::string, contact, std::less<>> local_;
   std::map<peer_id, std::shared_ptr<linked_peer>> remote_;

@@ -37,6 +37,7 @@ void trainer::load(const load_checkpoint &in) {
     return;
   }
   applied_ = saved_ = in.step;
+  counters_->waits->set(name(), "generation", "all ranks to be there", "planner");
   crash_point("trainer.load.done");
   tell(feeder_, checkpoint_loaded{in.step});
 }
