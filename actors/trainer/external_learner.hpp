@@ -16,7 +16,7 @@ namespace millrace {
 class external_learner final : public learner {
 public:
   /// @param dump folder for the tensors of every micro batch; empty: none
-  external_learner(std::shared_ptr<feed_desk> desk, std::filesystem::path dump)
+  explicit external_learner(std::shared_ptr<feed_desk> desk, std::filesystem::path dump = {})
       : desk_(std::move(desk)), dump_(std::move(dump)) {}
 
   status begin(std::uint64_t generation) override;

@@ -31,9 +31,9 @@ struct trainer_config {
   /// only stalls ends the run.
   double timeout_s = 300;
 
-  /// Key: trainer.policy. What is trained, if kind is policy: "replay" (nothing: the data path alone), "bigram" (a
-  /// table of vocab_size x vocab_size), or the path of a shared library (policy_abi.h), with a
-  /// slash in it. Default: "replay".
+  /// Key: trainer.policy. What is trained, if kind is policy: "replay" (nothing: the data path
+  /// alone), "bigram" (a table of vocab_size x vocab_size), or the path of a shared library
+  /// (policy_abi.h), with a slash in it. Default: "replay".
   std::string policy = "replay";
 
   /// Key: trainer.policy_options. For a policy in a library, which reads them as it likes. Default:
