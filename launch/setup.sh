@@ -9,7 +9,7 @@ set -euo pipefail
 build=(g++ cmake ninja-build pkg-config libcaf-dev libflatbuffers-dev flatbuffers-compiler
   libexpected-dev libtomlplusplus-dev libcli11-dev libspdlog-dev libsimdjson-dev nlohmann-json3-dev
   libxxhash-dev libgloo-dev libzmq3-dev cppzmq-dev libbenchmark-dev)
-tests=(libboost-test-dev python3 python3-xxhash clang-format-14 git ccache
+tests=(libboost-test-dev python3 python3-xxhash python3-zmq python3-flatbuffers python3-numpy clang-format-14 git ccache
   openssh-server openssh-client shellcheck spin)
 all=(clang-19 clang-tidy-19 libclang-rt-19-dev xz-utils)
 
