@@ -196,7 +196,9 @@ class _Line:
         self.socket = context.socket(zmq.DEALER)
         self.monitor: zmq.Socket | None = None
         try:
-            for option, value in ((zmq.LINGER, 0), (zmq.SNDHWM, 0), (zmq.RCVHWM, 0), (zmq.RECONNECT_IVL, -1)):
+            # A socket that does not reconnect at all (-1) forgets, when its connection ends, what came and was not
+            # read yet: the last answer, that the run is over. In an hour this one is long closed.
+            for option, value in ((zmq.LINGER, 0), (zmq.SNDHWM, 0), (zmq.RCVHWM, 0), (zmq.RECONNECT_IVL, 3_600_000)):
                 self.socket.setsockopt(option, value)
             self.socket.ipv6 = place.endpoint.startswith("tcp://[")
             if place.server_key:

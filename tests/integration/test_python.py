@@ -212,7 +212,7 @@ class Death(Case):
         run, other = self.killed_in_step_3()
         self.assert_ends(run, 1, 15)
         self.assertRegex(run.lines()[-1],
-                         r"millrace: trainer-0: the Python trainer of rank 0 is gone: nothing heard for 3\.\d s in step 3$")
+                         r"millrace: trainer-0: generation 1: the Python trainer of rank 0 is gone: nothing heard for 3\.\d s in step 3$")
         self.assert_ends(other, 1, 15)
         self.assertRegex(other.lines()[-1], r"^Lost: .*the Python trainer of rank 0 is gone: nothing heard for .* in step 3$")
 

@@ -389,7 +389,35 @@ class MicroBatch(object):
             return obj
         return None
 
-def MicroBatchStart(builder): builder.StartObject(23)
+    # Shape [sequences] or absent: the reward of the trace that a sequence came from. For reports.
+    # MicroBatch
+    def Rewards(self, j):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(50))
+        if o != 0:
+            a = self._tab.Vector(o)
+            return self._tab.Get(flatbuffers.number_types.Float32Flags, a + flatbuffers.number_types.UOffsetTFlags.py_type(j * 4))
+        return 0
+
+    # MicroBatch
+    def RewardsAsNumpy(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(50))
+        if o != 0:
+            return self._tab.GetVectorAsNumpy(flatbuffers.number_types.Float32Flags, o)
+        return 0
+
+    # MicroBatch
+    def RewardsLength(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(50))
+        if o != 0:
+            return self._tab.VectorLen(o)
+        return 0
+
+    # MicroBatch
+    def RewardsIsNone(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(50))
+        return o == 0
+
+def MicroBatchStart(builder): builder.StartObject(24)
 def Start(builder):
     return MicroBatchStart(builder)
 def MicroBatchAddStep(builder, step): builder.PrependUint64Slot(0, step, 0)
@@ -485,6 +513,12 @@ def AddKeptCounts(builder, keptCounts):
 def MicroBatchAddKeptIds(builder, keptIds): builder.PrependUOffsetTRelativeSlot(22, flatbuffers.number_types.UOffsetTFlags.py_type(keptIds), 0)
 def AddKeptIds(builder, keptIds):
     return MicroBatchAddKeptIds(builder, keptIds)
+def MicroBatchAddRewards(builder, rewards): builder.PrependUOffsetTRelativeSlot(23, flatbuffers.number_types.UOffsetTFlags.py_type(rewards), 0)
+def AddRewards(builder, rewards):
+    return MicroBatchAddRewards(builder, rewards)
+def MicroBatchStartRewardsVector(builder, numElems): return builder.StartVector(4, numElems, 4)
+def StartRewardsVector(builder, numElems):
+    return MicroBatchStartRewardsVector(builder, numElems)
 def MicroBatchEnd(builder): return builder.EndObject()
 def End(builder):
     return MicroBatchEnd(builder)

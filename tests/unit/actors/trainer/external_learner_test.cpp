@@ -16,7 +16,7 @@ struct learner_fixture : feed_fixture {
 
   std::future<status> apply(learner &subject, std::uint64_t number) {
     return std::async(std::launch::async, [this, &subject, number] {
-      return subject.step({number, {}, {1, 2, 3}, {}, *ranks[0]});
+      return subject.step({number, {}, {1, 2, 3}, {}, {}, *ranks[0]});
     });
   }
   std::vector<std::byte> saved_after(std::uint64_t steps) {
