@@ -2,10 +2,10 @@
 
 # What every target of millrace is compiled with; third-party headers are system headers and stay out of it.
 function(millrace_options target)
-  set(warnings -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wold-style-cast
+  target_compile_options(${target} PRIVATE
+    -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wold-style-cast
     -Wnon-virtual-dtor -Woverloaded-virtual
     $<$<CXX_COMPILER_ID:GNU>:-Werror>) # clang makes the fuzzers; its warnings differ from version to version
-  target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:${warnings}>)
   target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR})
   if(MILLRACE_SANITIZE)
     target_compile_options(${target} PUBLIC -fsanitize=${MILLRACE_SANITIZE}

@@ -60,7 +60,7 @@ public:
 
   ~nccl_collective() override {
     tell(left, "has left");
-    give_up(std::move(communicator_), joined_ && !is_broken(), 2 * grace);
+    give_up(std::move(communicator_), joined_ && !is_broken(), grace);
   }
 
   /// Meets the others.
@@ -171,29 +171,28 @@ private:
     MILLRACE_TRY_CUDA(cudaMemcpyAsync, arrived, own.gathered.data(), ranks * block,
                       cudaMemcpyDeviceToHost, own.stream.get());
     MILLRACE_TRY_CUDA(cudaEventRecord, own.done.get(), own.stream.get());
-    MILLRACE_TRY(await(end, [&own](ncclResult_t) { return has_passed(own.done); }));
+    MILLRACE_TRY(
+        await("ncclAllGather", end, [&own](ncclResult_t) { return has_passed(own.done); }));
     std::copy_n(arrived, all.size(), all.begin());
     return {};
   }
 
   /// Waits until NCCL has done what `call` began.
   status settle(std::string_view call, time_point end) {
-    return await(end, [this, call](ncclResult_t state) -> result<bool> {
-      MILLRACE_TRY(communicator_->check(state, call));
-      return state != ncclInProgress;
-    });
+    return await(call, end,
+                 [](ncclResult_t state) -> result<bool> { return state != ncclInProgress; });
   }
 
-  /// Asks `done`, with the state of the communicator, until it says true.
+  /// Asks `done`, with the state of the communicator after `call`, until it says true.
   /// Errors: its own; timed_out; peer_lost when this rank or another one ends.
-  template <class Done> status await(time_point end, Done done) {
+  template <class Done> status await(std::string_view call, time_point end, Done done) {
     for (;;) {
       MILLRACE_TRY(is_whole());
       auto &own = *communicator_;
       ncclResult_t state = ncclSuccess;
       MILLRACE_TRY(
           own.check(own.calls->comm_get_async_error(own.handle, &state), "ncclCommGetAsyncError"));
-      MILLRACE_TRY(own.check(state, "ncclCommGetAsyncError"));
+      MILLRACE_TRY(own.check(state, call));
       const result<bool> over = done(state);
       if (!over)
         return tl::unexpected<error>(over.error());

@@ -28,7 +28,8 @@ struct nccl_options {
 /// ranks use: no shared disk. Blocks until all ranks have joined.
 /// Errors: unsupported: this build has no NCCL, or libnccl.so.2 is not here or too old; not_found:
 /// no driver or no GPU here; timed_out, peer_lost: as join_gloo().
-/// Thread: as `collective`; a rank has one thread of its own, which waits for the store.
+/// Thread: as `collective`; a rank has one thread of its own, which waits for the store. Whoever
+/// joins, aborts or destroys it publishes in the store.
 result<std::unique_ptr<collective>> join_nccl(const nccl_options &options, const gloo_store &store);
 
 /// Whether this process can join, and why not: NCCL and a GPU are here.

@@ -81,8 +81,8 @@ void give_up(std::unique_ptr<nccl_communicator> one, bool whole, std::chrono::se
     return;
   const auto device = one->device;
   const auto bytes = one->sent.size() + one->gathered.size();
-  // Half of the time for the bytes on the way, half for the rest.
-  const auto end = std::chrono::steady_clock::now() + grace / 2;
+  // Other ranks may be slow to take what was sent, or never will.
+  const auto end = std::chrono::steady_clock::now() + std::min(grace, std::chrono::seconds(1));
   std::promise<void> promise;
   const auto over = promise.get_future();
   std::thread([one = std::move(one), whole, end, promise = std::move(promise)]() mutable {
