@@ -149,8 +149,9 @@ public:
   status download(const std::byte *from, std::span<std::byte> to) override {
     MILLRACE_TRY(state_->make_current());
     // Out of the way of uploads. The driver copies through pinned memory of its own.
-    MILLRACE_TRY_CUDA(cudaMemcpyAsync, to.data(), from, to.size(), cudaMemcpyDeviceToHost,
-                      state_->compute.get());
+    if (!to.empty()) // an empty one may have no address
+      MILLRACE_TRY_CUDA(cudaMemcpyAsync, to.data(), from, to.size(), cudaMemcpyDeviceToHost,
+                        state_->compute.get());
     MILLRACE_TRY_CUDA(cudaStreamSynchronize, state_->compute.get());
     return {};
   }

@@ -80,8 +80,22 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(what_was_sent_may_change_at_once, Device, devices_
   BOOST_TEST((read_back(*on, upload.memory.data(), want.size()) == want));
 }
 
-// More uploads than there are staging slots, each read only after the next ones were sent: a slot
-// or a block that was written too early would show another's bytes.
+// More than there are staging slots: one that was written again before its bytes had left would
+// show the bytes of a later upload.
+BOOST_TEST_DECORATOR(*boost::unit_test::precondition(device_is_here))
+BOOST_AUTO_TEST_CASE_TEMPLATE(uploads_in_a_row_keep_their_bytes, Device, devices_under_test) {
+  const auto on = Device::make();
+  constexpr std::uint32_t count = 8;
+  constexpr std::size_t size = 1U << 20U;
+  std::vector<device_upload> uploads;
+  for (std::uint32_t i = 0; i < count; ++i)
+    uploads.push_back(sent(*on, {pattern(size, i)}));
+  check_ok(on->wait(lane::compute, uploads.back().ready));
+  for (std::uint32_t i = 0; i < count; ++i)
+    BOOST_TEST((read_back(*on, uploads[i].memory.data(), size) == pattern(size, i)));
+}
+
+// What is read was sent, though the next upload stands between.
 BOOST_TEST_DECORATOR(*boost::unit_test::precondition(device_is_here))
 BOOST_AUTO_TEST_CASE_TEMPLATE(uploads_that_overtake_readers_do_not_mix, Device,
                               devices_under_test) {
