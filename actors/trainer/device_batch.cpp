@@ -214,7 +214,7 @@ result<device_batch> widen_on(device &here, uploaded_batch sent) {
     if (sent.has_column[k])
       job.streams[k].out = memory->at<float>(streams[k]);
 
-  MILLRACE_TRY(here.wait(lane::compute, sent.upload.ready));
+  MILLRACE_TRY(here.wait(device_lane::compute, sent.upload.ready));
   if (auto done = run_widening(here, job); !done)
     return with_context(std::move(done).error(), "widening a micro batch");
   return batch_of(sent, *std::move(memory));

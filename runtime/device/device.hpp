@@ -18,7 +18,7 @@ enum class device_kind : std::uint8_t { host, cuda };
 
 /// The two queues of a device (CUDA streams). What is put into one is done in order; between the
 /// two only wait() orders. On the host everything is done when the call returns.
-enum class lane : std::uint8_t { copy, compute };
+enum class device_lane : std::uint8_t { copy, compute };
 
 /// Memory of a device, aligned to 256, with whatever is in it. Copying it copies a reference.
 /// After the last one is gone the memory is used again, behind the work that the compute lane has
@@ -82,9 +82,9 @@ public:
   /// Copies from the device once the compute lane has done what it was given, and waits for it.
   virtual status download(const std::byte *from, std::span<std::byte> to) = 0;
 
-  virtual result<device_event> record(lane in) = 0;
+  virtual result<device_event> record(device_lane in) = 0;
   /// What the lane is given from now on is done after `until`. Waits for nothing itself.
-  virtual status wait(lane in, const device_event &until) = 0;
+  virtual status wait(device_lane in, const device_event &until) = 0;
   /// Waits until both lanes are done. Errors: also those of work that was put into them.
   virtual status synchronize() = 0;
 

@@ -156,7 +156,7 @@ public:
     return {};
   }
 
-  result<device_event> record(lane in) override {
+  result<device_event> record(device_lane in) override {
     MILLRACE_TRY(state_->make_current());
     auto made = make_cuda_event();
     if (!made)
@@ -165,7 +165,7 @@ public:
     return std::make_shared<const cuda_event>(*std::move(made));
   }
 
-  status wait(lane in, const device_event &until) override {
+  status wait(device_lane in, const device_event &until) override {
     if (!until)
       return {};
     MILLRACE_TRY(state_->make_current());
@@ -186,8 +186,8 @@ public:
             .staging = state_->staging[0].memory.size() + state_->staging[1].memory.size()};
   }
 
-  cudaStream_t stream(lane in) const noexcept {
-    return in == lane::copy ? state_->copy.get() : state_->compute.get();
+  cudaStream_t stream(device_lane in) const noexcept {
+    return in == device_lane::copy ? state_->copy.get() : state_->compute.get();
   }
   status make_current() const { return state_->make_current(); }
 
@@ -209,7 +209,7 @@ private:
     MILLRACE_TRY_CUDA(cudaMemcpyAsync, data, slot.memory.data(), size, cudaMemcpyHostToDevice,
                       copy);
     MILLRACE_TRY_CUDA(cudaEventRecord, slot.left.get(), copy);
-    auto ready = record(lane::copy);
+    auto ready = record(device_lane::copy);
     if (!ready)
       return tl::unexpected<error>(std::move(ready).error());
     sent.ready = *std::move(ready);
@@ -258,7 +258,7 @@ result<cudaStream_t> compute_stream(device &on) {
   MILLRACE_ASSERT(on.kind() == device_kind::cuda, "a kernel for {}", on.name());
   const auto &here = static_cast<const cuda_device &>(on);
   MILLRACE_TRY(here.make_current());
-  return here.stream(lane::compute);
+  return here.stream(device_lane::compute);
 }
 
 } // namespace millrace

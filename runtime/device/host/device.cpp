@@ -84,8 +84,8 @@ public:
     return {};
   }
 
-  result<device_event> record(lane) override { return device_event(); }
-  status wait(lane, const device_event &) override { return {}; }
+  result<device_event> record(device_lane) override { return device_event(); }
+  status wait(device_lane, const device_event &) override { return {}; }
   status synchronize() override { return {}; }
   device_usage held() const noexcept override { return {.memory = pool_->held()}; }
 

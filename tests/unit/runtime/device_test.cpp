@@ -58,7 +58,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(pieces_arrive_aligned_and_whole, Device, devices_u
   const std::vector<std::vector<std::byte>> pieces{
       pattern(1, 1), {}, pattern(255, 2), pattern(256, 3), pattern(100'001, 4)};
   const auto upload = sent(*on, pieces);
-  check_ok(on->wait(lane::compute, upload.ready));
+  check_ok(on->wait(device_lane::compute, upload.ready));
   BOOST_TEST_REQUIRE(upload.offsets.size() == pieces.size());
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     BOOST_TEST(upload.offsets[i] % device_alignment == 0U);
@@ -76,7 +76,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(what_was_sent_may_change_at_once, Device, devices_
   const auto want = pieces[0];
   const auto upload = sent(*on, pieces);
   pieces[0].assign(pieces[0].size(), std::byte{0});
-  check_ok(on->wait(lane::compute, upload.ready));
+  check_ok(on->wait(device_lane::compute, upload.ready));
   BOOST_TEST((read_back(*on, upload.memory.data(), want.size()) == want));
 }
 
@@ -90,7 +90,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(uploads_in_a_row_keep_their_bytes, Device, devices
   std::vector<device_upload> uploads;
   for (std::uint32_t i = 0; i < count; ++i)
     uploads.push_back(sent(*on, {pattern(size, i)}));
-  check_ok(on->wait(lane::compute, uploads.back().ready));
+  check_ok(on->wait(device_lane::compute, uploads.back().ready));
   for (std::uint32_t i = 0; i < count; ++i)
     BOOST_TEST((read_back(*on, uploads[i].memory.data(), size) == pattern(size, i)));
 }
@@ -106,7 +106,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(uploads_that_overtake_readers_do_not_mix, Device,
   for (std::uint32_t i = 0; i < rounds; ++i) {
     const auto now = std::move(next);
     next = sent(*on, {pattern(size(i + 1), i + 1)});
-    check_ok(on->wait(lane::compute, now.ready));
+    check_ok(on->wait(device_lane::compute, now.ready));
     BOOST_TEST((read_back(*on, now.memory.data(), size(i)) == pattern(size(i), i)));
   }
   check_ok(on->synchronize());
@@ -138,7 +138,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(what_double_buffering_holds_does_not_grow, Device,
   for (int i = 0; i < 10; ++i) {
     const auto now = std::move(next);
     next = sent(*on, pieces);
-    check_ok(on->wait(lane::compute, now.ready));
+    check_ok(on->wait(device_lane::compute, now.ready));
     if (i == 2) {
       memory = on->held().memory;
       staging = on->held().staging;
@@ -155,7 +155,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(memory_and_events_may_outlive_the_device, Device,
   auto on = Device::make();
   const auto scratch = must(on->allocate(10'000));
   const auto upload = sent(*on, {pattern(10'000, 1)});
-  const auto moment = must(on->record(lane::compute));
+  const auto moment = must(on->record(device_lane::compute));
   on.reset();
   BOOST_TEST(scratch.size() == 10'000U);
   BOOST_TEST(upload.memory.size() >= 10'000U);
@@ -165,10 +165,10 @@ BOOST_TEST_DECORATOR(*boost::unit_test::precondition(device_is_here))
 BOOST_AUTO_TEST_CASE_TEMPLATE(a_recorded_moment_can_be_waited_for_in_either_lane, Device,
                               devices_under_test) {
   const auto on = Device::make();
-  for (const auto from : {lane::copy, lane::compute})
-    for (const auto in : {lane::copy, lane::compute})
+  for (const auto from : {device_lane::copy, device_lane::compute})
+    for (const auto in : {device_lane::copy, device_lane::compute})
       check_ok(on->wait(in, must(on->record(from))));
-  check_ok(on->wait(lane::copy, device_event()));
+  check_ok(on->wait(device_lane::copy, device_event()));
   check_ok(on->synchronize());
 }
 
