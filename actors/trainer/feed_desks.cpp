@@ -9,7 +9,7 @@
 
 namespace millrace {
 
-feed_desks::feed_desks(std::vector<std::uint32_t> ranks, feed_desk_options options,
+feed_desks::feed_desks(const std::vector<std::uint32_t> &ranks, feed_desk_options options,
                        const std::shared_ptr<wait_board> &waits)
     : answer_(std::make_shared<feed_desk::reply>()) {
   for (const auto rank : ranks) {
@@ -71,7 +71,7 @@ result<feed_endpoints> feed_endpoints::write(const std::filesystem::path &state,
   feed_endpoints out;
   for (const auto rank : ranks) {
     auto path = state / fmt::format("trainer-{}.endpoint", rank);
-    MILLRACE_TRY(write_file_atomically(path, endpoint + "\n" + key + "\n"));
+    MILLRACE_TRY(write_file_atomically(path, fmt::format("{}\n{}\n", endpoint, key)));
     out.paths_.push_back(std::move(path));
   }
   return out;

@@ -18,7 +18,7 @@ namespace millrace {
 class feed_desks {
 public:
   /// @param ranks those of this process; none if its trainers are of another kind.
-  feed_desks(std::vector<std::uint32_t> ranks, feed_desk_options options,
+  feed_desks(const std::vector<std::uint32_t> &ranks, feed_desk_options options,
              const std::shared_ptr<wait_board> &waits);
 
   /// Who sends answers. Before the first question.
