@@ -6,7 +6,6 @@
 """
 import argparse
 import json
-import os
 import signal
 import struct
 import sys
@@ -121,5 +120,4 @@ def main():
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("PYTHONUNBUFFERED", "1")
     main()
