@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A policy in a library of its own: the probability of a token does not depend on those before it. docs/policies.md
-// tells how to build and use it. Options: "VOCAB_SIZE LEARNING_RATE", for example "16 50".
+// A policy in a library of its own: the probability of a token does not depend on those before it.
+// docs/policies.md tells how to build and use it. Options: "VOCAB_SIZE LEARNING_RATE", for example
+// "16 50".
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -130,9 +131,16 @@ void reset(void *self) {
   std::fill(of(self).gradient.begin(), of(self).gradient.end(), 0.0);
 }
 
-const millrace_policy_functions functions{
-    sizeof(millrace_policy_functions), MILLRACE_POLICY_ABI, create, destroy, forward, backward,
-    step,                              save,                load,   reset};
+const millrace_policy_functions functions{sizeof(millrace_policy_functions),
+                                          MILLRACE_POLICY_ABI,
+                                          create,
+                                          destroy,
+                                          forward,
+                                          backward,
+                                          step,
+                                          save,
+                                          load,
+                                          reset};
 
 } // namespace
 

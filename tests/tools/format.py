@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-FOLDERS = ["runtime", "schema", "transport", "actors", "config", "launch", "tests", "bench", "python"]
+FOLDERS = ["runtime", "schema", "transport", "actors", "config", "launch", "tests", "bench", "python", "docs"]
 FORMATTED = [".hpp", ".cpp", ".cu", ".cuh"]
 LICENSED = FORMATTED + [".fbs", ".sh", ".py", ".cmake"]
 LICENCE = "SPDX-License-Identifier: Apache-2.0"
